@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// PlanningDisabled are the optimizers that must be off in an instance that serves [Conn.Plan]: their output can't be
+// serialized, or it would tie a plan to one reader of the whole input.
+const PlanningDisabled = "compressed_materialization,column_lifetime,common_aggregate,late_materialization," +
+	"top_n_window_elimination,join_filter_pushdown,in_clause,sampling_pushdown"
+
+// ExecutingDisabled are the optimizers that must be off in an instance that runs fragments: joins then run in the
+// order and with the build side that the fragment's text gives.
+const ExecutingDisabled = "join_order,build_side_probe_side"
+
+// ErrConfig is wrapped by the errors of Config.Validate.
+var ErrConfig = errors.New("kernel: bad configuration")
+
+// Config says how a DuckDB instance is opened. The zero value is usable: DuckDB's own limits, one thread, no spilling.
+type Config struct {
+	MemoryLimit        int64             // bytes; 0 = DuckDB's default, 80 % of the machine's memory
+	TempDir            string            // where operators spill; "" = they don't
+	MaxTempBytes       int64             // bytes of spill files in TempDir; 0 = DuckDB's default, 90 % of the free disk
+	Threads            int               // 0 = 1; see the package comment
+	DisabledOptimizers string            // comma-separated, for the whole instance
+	LosslessArrow      bool              // see Exchangeable
+	Settings           map[string]string // further DuckDB settings, by DuckDB's names; they win
+}
+
+// Validate reports the first field that can't be used.
+func (c Config) Validate() error {
+	switch {
+	case c.MemoryLimit < 0:
+		return fmt.Errorf("%w: memory limit of %d bytes", ErrConfig, c.MemoryLimit)
+	case c.MaxTempBytes < 0:
+		return fmt.Errorf("%w: temp limit of %d bytes", ErrConfig, c.MaxTempBytes)
+	case c.MaxTempBytes > 0 && c.TempDir == "":
+		return fmt.Errorf("%w: a temp limit needs a temp directory", ErrConfig)
+	case c.Threads < 0:
+		return fmt.Errorf("%w: %d threads", ErrConfig, c.Threads)
+	}
+	return nil
+}
+
+// String shows the configuration in one line.
+func (c Config) String() string {
+	return fmt.Sprintf("threads=%d memory=%d temp=%q", max(c.Threads, 1), c.MemoryLimit, c.TempDir)
+}
+
+// settings returns the configuration as DuckDB's own settings. Nothing is ever downloaded or loaded from outside:
+// what a query may use is what is linked in.
+func (c Config) settings() map[string]string {
+	s := map[string]string{
+		"threads":                      strconv.Itoa(max(c.Threads, 1)),
+		"temp_directory":               c.TempDir,
+		"disabled_optimizers":          c.DisabledOptimizers,
+		"arrow_lossless_conversion":    strconv.FormatBool(c.LosslessArrow),
+		"autoinstall_known_extensions": "false",
+		"autoload_known_extensions":    "false",
+		"allow_community_extensions":   "false",
+		"allow_persistent_secrets":     "false",
+	}
+	if c.MemoryLimit > 0 {
+		s["memory_limit"] = bytesText(c.MemoryLimit)
+	}
+	if c.MaxTempBytes > 0 {
+		s["max_temp_directory_size"] = bytesText(c.MaxTempBytes)
+	}
+	for k, v := range c.Settings {
+		s[strings.ToLower(k)] = v
+	}
+	return s
+}
+
+func bytesText(n int64) string { return strconv.FormatInt(n, 10) + "B" }

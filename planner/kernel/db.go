@@ -1,0 +1,112 @@
+package kernel
+
+/*
+#include "kernel.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	duckdb "github.com/duckdb/duckdb-go-bindings"
+)
+
+// ErrClosed is returned by calls on a closed DB or Conn.
+var ErrClosed = errors.New("kernel: closed")
+
+// DB is one DuckDB instance in memory. Its methods may be called from several goroutines.
+type DB struct {
+	handle duckdb.Database
+
+	mu     sync.Mutex
+	idle   *sync.Cond
+	conns  int  // guarded by mu
+	closed bool // guarded by mu
+}
+
+// Open starts an instance. It takes a few milliseconds and starts Config.Threads - 1 threads.
+func Open(c Config) (*DB, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	var config duckdb.Config
+	duckdb.CreateConfig(&config)
+	defer duckdb.DestroyConfig(&config)
+	for name, value := range c.settings() {
+		if duckdb.SetConfig(config, name, value) != duckdb.StateSuccess {
+			return nil, fmt.Errorf("%w: DuckDB refuses %s = %q", ErrConfig, name, value)
+		}
+	}
+	db := &DB{}
+	db.idle = sync.NewCond(&db.mu)
+	var message string
+	if duckdb.OpenExt("", &db.handle, config, &message) != duckdb.StateSuccess {
+		return nil, fmt.Errorf("kernel: open: %w", newError(message))
+	}
+	if err := db.registerFunctions(); err != nil {
+		duckdb.Close(&db.handle)
+		return nil, err
+	}
+	return db, nil
+}
+
+// Version is DuckDB's version, such as "v1.5.6".
+func Version() string { return duckdb.LibraryVersion() }
+
+// Connect opens a connection. The caller closes it.
+func (db *DB) Connect() (*Conn, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, ErrClosed
+	}
+	c := &Conn{db: db}
+	if duckdb.Connect(db.handle, &c.handle) != duckdb.StateSuccess {
+		return nil, errors.New("kernel: DuckDB refuses another connection")
+	}
+	// Errors then come with their exact type and position, and without a quotation of the text.
+	if err := c.command("SET errors_as_json = true"); err != nil {
+		duckdb.Disconnect(&c.handle)
+		return nil, err
+	}
+	db.conns++
+	return c, nil
+}
+
+func (db *DB) disconnected() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.conns--; db.conns == 0 {
+		db.idle.Broadcast()
+	}
+}
+
+// Close waits until every connection is closed and ends the instance. Later calls return nil at once.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil
+	}
+	db.closed = true
+	for db.conns > 0 {
+		db.idle.Wait()
+	}
+	duckdb.Close(&db.handle)
+	return nil
+}
+
+func (db *DB) registerFunctions() error {
+	var conn duckdb.Connection
+	if duckdb.Connect(db.handle, &conn) != duckdb.StateSuccess {
+		return errors.New("kernel: DuckDB refuses a connection")
+	}
+	defer duckdb.Disconnect(&conn)
+	handle := C.manta_handle(conn.Ptr)
+	if C.manta_register_functions(handle) != 0 || C.manta_register_stream_function(handle) != 0 {
+		return errors.New("kernel: DuckDB refuses a function")
+	}
+	return nil
+}

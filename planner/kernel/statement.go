@@ -1,0 +1,82 @@
+package kernel
+
+import (
+	"context"
+
+	duckdb "github.com/duckdb/duckdb-go-bindings"
+)
+
+// Column is a column of a result.
+type Column struct {
+	Name string
+	Type string // DuckDB's name, as Rows.Types gives it
+}
+
+// Describe returns the columns that a statement will have, without running it.
+func (c *Conn) Describe(ctx context.Context, sql string) ([]Column, error) {
+	var columns []Column
+	err := c.prepared(ctx, sql, func(stmt duckdb.PreparedStatement) {
+		columns = make([]Column, duckdb.PreparedStatementColumnCount(stmt))
+		for i := range columns {
+			t := duckdb.PreparedStatementColumnLogicalType(stmt, duckdb.IdxT(i))
+			columns[i] = Column{Name: duckdb.PreparedStatementColumnName(stmt, duckdb.IdxT(i)), Type: typeName(t)}
+			duckdb.DestroyLogicalType(&t)
+		}
+	})
+	return columns, err
+}
+
+// prepared parses and binds one statement and hands it to f.
+func (c *Conn) prepared(ctx context.Context, sql string, f func(duckdb.PreparedStatement)) error {
+	if err := c.ready(ctx, sql); err != nil {
+		return err
+	}
+	w := startWatch(ctx, c.handle)
+	defer w.end()
+	var stmt duckdb.PreparedStatement
+	defer duckdb.DestroyPrepare(&stmt)
+	if duckdb.Prepare(c.handle, sql, &stmt) != duckdb.StateSuccess {
+		return c.failure(ctx, duckdb.PrepareError(stmt))
+	}
+	f(stmt)
+	return nil
+}
+
+// StatementKind returns the number of statements in a text and the kind of the first: SELECT, INSERT, COPY, ... or ""
+// for a text without a statement. The first statement is bound, so an unknown table is an error.
+func (c *Conn) StatementKind(ctx context.Context, sql string) (kind string, n int, err error) {
+	if err := c.ready(ctx, sql); err != nil {
+		return "", 0, err
+	}
+	w := startWatch(ctx, c.handle)
+	defer w.end()
+	var all duckdb.ExtractedStatements
+	defer duckdb.DestroyExtracted(&all)
+	n = int(duckdb.ExtractStatements(c.handle, sql, &all))
+	if n == 0 {
+		if message := duckdb.ExtractStatementsError(all); message != "" {
+			return "", 0, c.failure(ctx, message)
+		}
+		return "", 0, nil
+	}
+	var stmt duckdb.PreparedStatement
+	defer duckdb.DestroyPrepare(&stmt)
+	if duckdb.PrepareExtractedStatement(c.handle, all, 0, &stmt) != duckdb.StateSuccess {
+		return "", n, c.failure(ctx, duckdb.PrepareError(stmt))
+	}
+	return kinds[duckdb.PreparedStatementType(stmt)], n, nil
+}
+
+var kinds = map[duckdb.StatementType]string{
+	duckdb.StatementTypeSelect: "SELECT", duckdb.StatementTypeInsert: "INSERT", duckdb.StatementTypeUpdate: "UPDATE",
+	duckdb.StatementTypeExplain: "EXPLAIN", duckdb.StatementTypeDelete: "DELETE", duckdb.StatementTypePrepare: "PREPARE",
+	duckdb.StatementTypeCreate: "CREATE", duckdb.StatementTypeExecute: "EXECUTE", duckdb.StatementTypeAlter: "ALTER",
+	duckdb.StatementTypeTransaction: "TRANSACTION", duckdb.StatementTypeCopy: "COPY", duckdb.StatementTypeAnalyze: "ANALYZE",
+	duckdb.StatementTypeVariableSet: "SET VARIABLE", duckdb.StatementTypeCreateFunc: "CREATE FUNCTION",
+	duckdb.StatementTypeDrop: "DROP", duckdb.StatementTypeExport: "EXPORT", duckdb.StatementTypePragma: "PRAGMA",
+	duckdb.StatementTypeVacuum: "VACUUM", duckdb.StatementTypeCall: "CALL", duckdb.StatementTypeSet: "SET",
+	duckdb.StatementTypeLoad: "LOAD", duckdb.StatementTypeRelation: "RELATION", duckdb.StatementTypeExtension: "EXTENSION",
+	duckdb.StatementTypeLogicalPlan: "LOGICAL PLAN", duckdb.StatementTypeAttach: "ATTACH", duckdb.StatementTypeDetach: "DETACH",
+	duckdb.StatementTypeMulti: "MULTI", duckdb.StatementTypeCopyDatabase: "COPY DATABASE",
+	duckdb.StatementTypeUpdateExtensions: "UPDATE EXTENSIONS", duckdb.StatementTypeMergeInto: "MERGE",
+}
