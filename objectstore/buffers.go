@@ -1,0 +1,114 @@
+package objectstore
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"unsafe"
+)
+
+const (
+	alignment   = 64       // start of every value's bytes: what Arrow wants of its buffers
+	exactAbove  = 64 << 20 // capacities above are not rounded to a size class
+	idleReserve = 16 << 20 // mapped memory that an empty store may keep
+)
+
+var pageSize = int64(os.Getpagesize())
+
+// capacityFor returns the bytes that a mapped buffer for n bytes takes: whole pages, and eight size classes to
+// each doubling so that freed buffers fit the next value. At most 1/8 is wasted.
+func capacityFor(n, limit int64) int64 {
+	pages := roundUp(max(n, 1), pageSize)
+	if n > exactAbove || n <= 8*pageSize {
+		return pages
+	}
+	step := int64(1) << (bits.Len64(uint64(n-1)) - 4)
+	if class := roundUp(n, max(step, pageSize)); class <= limit {
+		return class
+	}
+	return pages // a value of nearly the whole limit still fits
+}
+
+func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
+
+// alignedHeap returns n bytes of the Go heap that start at a multiple of alignment.
+func alignedHeap(n int) []byte {
+	b := make([]byte, n+alignment-1)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (alignment - 1)
+	return b[skip : skip+n : skip+n]
+}
+
+// buffers hands out mapped memory by capacity and keeps some of what comes back: fresh pages cost a fault
+// each, about as much as filling them. Guarded by the store's mutex.
+type buffers struct {
+	limit       int64
+	free        map[int64][][]byte // by capacity
+	cached      int64              // bytes in free
+	mapped      int64              // bytes mapped, in use or cached
+	peak        int64              // highest mapped
+	mapFailures int64
+}
+
+// get returns a buffer of exactly that capacity. used is what the budget counts, this buffer included: cached
+// buffers go so that both together stay within the limit.
+func (p *buffers) get(capacity, used int64) ([]byte, error) {
+	if list := p.free[capacity]; len(list) > 0 {
+		b := list[len(list)-1]
+		p.setList(capacity, list[:len(list)-1])
+		p.cached -= capacity
+		return b, nil
+	}
+	p.trim(p.limit - used)
+	b, err := mapMemory(int(capacity))
+	if err != nil {
+		p.mapFailures++
+		return nil, fmt.Errorf("map %s of memory: %w", bytesText(capacity), err)
+	}
+	p.mapped += capacity
+	p.peak = max(p.peak, p.mapped)
+	return b, nil
+}
+
+// put takes a buffer back. used is what the budget counts without it.
+func (p *buffers) put(b []byte, used int64) {
+	b = b[:cap(b)]
+	poison(b)
+	p.free[int64(cap(b))] = append(p.free[int64(cap(b))], b)
+	p.cached += int64(cap(b))
+	keep := p.limit / 4
+	if used == 0 {
+		keep = min(keep, idleReserve)
+	}
+	p.trim(keep)
+}
+
+// trim returns cached buffers to the system until at most keep bytes are cached.
+func (p *buffers) trim(keep int64) {
+	for capacity, list := range p.free {
+		for len(list) > 0 && p.cached > max(keep, 0) {
+			p.unmap(list[len(list)-1])
+			list = list[:len(list)-1]
+			p.cached -= capacity
+		}
+		p.setList(capacity, list)
+		if p.cached <= max(keep, 0) {
+			return
+		}
+	}
+}
+
+func (p *buffers) setList(capacity int64, list [][]byte) {
+	if len(list) == 0 {
+		delete(p.free, capacity)
+		return
+	}
+	p.free[capacity] = list
+}
+
+func (p *buffers) unmap(b []byte) {
+	p.mapped -= int64(cap(b))
+	if err := unmapMemory(b); err != nil {
+		// Only a slice that mapMemory did not return can fail here.
+		panic(fmt.Sprintf("objectstore: unmap: %v", err))
+	}
+}

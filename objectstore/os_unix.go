@@ -1,0 +1,34 @@
+//go:build linux || darwin
+
+package objectstore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// mapMemory returns n zeroed bytes outside the Go heap, aligned to a page. Outside, because the collector
+// lets the heap grow to twice of what lives in it: a store that fills its limit would cost the limit again.
+func mapMemory(n int) ([]byte, error) {
+	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+}
+
+func unmapMemory(b []byte) error { return syscall.Munmap(b) }
+
+// lockFile takes the lock or returns errLockHeld. The system drops the lock with the process.
+func lockFile(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errLockHeld
+	}
+	return err
+}
+
+func freeDisk(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package objectstore
+
+func poison([]byte) {}

@@ -1,0 +1,70 @@
+package objectstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A spill file is a row of records, each a header and then the value's bytes:
+//
+//	0  magic      8 bytes
+//	8  id        16
+//	24 length     8, of the value
+//	32 checksum   8, XXH3 of the value
+//	40 reserved  16, zero
+//	56 checksum   8, XXH3 of the header before this field
+//
+// Numbers are little endian. A store at work finds records by the locations that it keeps; the header makes a
+// file readable without them.
+const headerSize = 64
+
+const recordMagic = "MANTASP1"
+
+func recordSize(n int64) int64 { return headerSize + n }
+
+func header(id ID, size int64, sum uint64) []byte {
+	h := make([]byte, headerSize)
+	copy(h, recordMagic)
+	copy(h[8:], id[:])
+	binary.LittleEndian.PutUint64(h[24:], uint64(size))
+	binary.LittleEndian.PutUint64(h[32:], sum)
+	binary.LittleEndian.PutUint64(h[56:], xxh3.Hash(h[:56]))
+	return h
+}
+
+// writeRecord writes a whole record at off and returns the value's checksum.
+func writeRecord(f file, off int64, id ID, value []byte) (uint64, error) {
+	sum := xxh3.Hash(value)
+	if err := writeFull(f, header(id, int64(len(value)), sum), off); err != nil {
+		return 0, err
+	}
+	return sum, writeFull(f, value, off+headerSize)
+}
+
+// writeFull is WriteAt that takes a short write for the error it is, whatever the file says.
+func writeFull(f file, p []byte, off int64) error {
+	n, err := f.WriteAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// readValue fills dst with the value at loc. Anything but exactly what was written is ErrLost.
+func readValue(loc *location, dst []byte) error {
+	n, err := loc.file.f.ReadAt(dst, loc.off+headerSize)
+	if n < len(dst) {
+		return fmt.Errorf("%w: read %s at %d: %w", ErrLost, loc.file.path, loc.off, err)
+	}
+	if xxh3.Hash(dst) != loc.sum {
+		return loc.corrupt()
+	}
+	return nil
+}
+
+func (l *location) corrupt() error {
+	return fmt.Errorf("%w: wrong checksum in %s at %d", ErrLost, l.file.path, l.off)
+}

@@ -1,0 +1,153 @@
+package objectstore
+
+import (
+	"errors"
+	"time"
+)
+
+// This file decides who gets memory: first what is free, then clean values are dropped, then dirty ones are
+// written to disk and dropped, and meanwhile the request waits in line.
+
+// spillAbove is the share of the memory limit, in percent, that dirty, pinned and unsealed values may take
+// before the oldest dirty ones are written to disk ahead of need.
+const spillAbove = 80
+
+var errBeyondMemory = errors.New("the value is larger than the memory limit and can only be read as a stream")
+
+// tryReserve takes n bytes of memory if that needs no waiting. mu held.
+func (s *Store) tryReserve(n int64) bool {
+	if len(s.mem.line) == 0 && s.mem.used-s.clean.bytes+n <= s.mem.limit {
+		for s.mem.used+n > s.mem.limit {
+			s.evict(s.clean.first)
+		}
+	}
+	return s.mem.take(n)
+}
+
+// reserve takes n bytes of memory for owner, and waits in line for them as long as anything gets free. mu held;
+// it is let go while waiting.
+func (s *Store) reserve(n int64, owner string) error {
+	if s.tryReserve(n) {
+		s.wakeSpill()
+		return nil
+	}
+	if n > s.mem.limit {
+		full := s.full(n)
+		full.Cause = errBeyondMemory
+		return full
+	}
+	w := s.mem.queue(n, owner)
+	s.makeRoom()
+	seen := s.mem.progress
+	timer := time.NewTimer(s.cfg.Wait)
+	defer timer.Stop()
+	for !w.done {
+		s.mu.Unlock()
+		select {
+		case <-w.ready:
+		case <-timer.C:
+		}
+		s.mu.Lock()
+		if w.done {
+			break
+		}
+		if seen == s.mem.progress {
+			s.mem.leave(w, s.full(n))
+			s.mem.serve()
+			s.makeRoom() // for whom this one stood in the way of
+			break
+		}
+		seen = s.mem.progress
+		timer.Reset(s.cfg.Wait)
+	}
+	return w.err
+}
+
+// makeRoom serves the line as far as dropping clean values does, and has the rest written to disk. mu held.
+func (s *Store) makeRoom() {
+	for w := s.mem.head(); w != nil; w = s.mem.head() {
+		if s.mem.used-s.clean.bytes+w.need > s.mem.limit {
+			break // keep what would be dropped in vain
+		}
+		s.evict(s.clean.first)
+	}
+	s.wakeSpill()
+	if s.mem.head() != nil && s.dirtySmall.count > 0 {
+		kick(s.flushKick)
+	}
+}
+
+// evict drops a clean value from memory. mu held.
+func (s *Store) evict(e *entry) {
+	s.dropMemory(e)
+	s.count.evictions++
+}
+
+// mustSpill says whether a dirty value should be written now. mu held.
+func (s *Store) mustSpill() bool {
+	if s.dirtyLarge.count == 0 {
+		return false
+	}
+	hard := s.mem.used - s.clean.bytes // what dropping clean values leaves
+	if w := s.mem.head(); w != nil && hard+w.need > s.mem.limit {
+		return true
+	}
+	return hard > s.mem.limit/100*spillAbove
+}
+
+func (s *Store) wakeSpill() {
+	if s.mustSpill() {
+		kick(s.spillKick)
+	}
+}
+
+// place puts an entry that is in memory and that nobody reads or writes where it can be found when room is
+// needed. mu held.
+func (s *Store) place(e *entry) {
+	switch {
+	case e.buf == nil || e.pinned || e.busy || e.list != nil:
+	case e.onDisk():
+		s.clean.pushBack(e)
+		s.mem.progress++
+		s.makeRoom()
+	case e.inline:
+		s.dirtySmall.pushBack(e)
+		kick(s.flushKick)
+	default:
+		s.dirtyLarge.pushBack(e)
+		s.wakeSpill()
+	}
+}
+
+// allocate returns n bytes for a value, whose capacity was reserved before. mu held.
+func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
+	buf, err := s.pool.get(reserved, s.mem.used)
+	if err != nil {
+		s.mem.give(reserved)
+		full := s.full(reserved)
+		full.Cause = err
+		return nil, full
+	}
+	return buf[:n], nil
+}
+
+// free takes the memory of a value back. mu held.
+func (s *Store) free(buf []byte, inline bool) {
+	n := int64(cap(buf))
+	if !inline {
+		s.pool.put(buf, s.mem.used-n)
+	}
+	s.mem.give(n)
+}
+
+// full describes why a request for memory was refused. mu held.
+func (s *Store) full(need int64) *FullError {
+	e := &FullError{Need: need, Limit: s.mem.limit, Unsealed: s.unsealed, Dirty: s.dirtyLarge.bytes + s.dirtySmall.bytes}
+	e.Pinned = max(s.mem.used-s.clean.bytes-e.Unsealed-e.Dirty, 0)
+	if s.dirtyLarge.count > 0 {
+		e.Cause = s.disk.trouble
+	} else if s.dirtySmall.count > 0 {
+		e.Cause = s.indexTrouble
+	}
+	return e
+}

@@ -1,0 +1,297 @@
+package objectstore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Writer fills one object. It is for one goroutine, but may be ended from another: when the owner ends or the
+// store closes, an unsealed object goes and its space returns, and the writer's calls fail with that reason.
+type Writer struct {
+	s      *Store
+	id     ID
+	owner  string
+	size   int64
+	inline bool
+
+	mu      sync.Mutex // held while the bytes are touched; taken before the store's mutex
+	err     error      // why the writer takes no more
+	written int64
+	buf     []byte // nil for a direct writer
+	counted bool   // buf is in the memory budget; a small value that found no room is not
+	direct  *spillFile
+	sum     *xxh3.Hasher // of a direct writer
+}
+
+// Create starts an object of exactly size bytes. It waits for room in memory. A value that can never fit there,
+// and one that finds no room in time, is written straight to disk. The error is ErrFull when that fails too.
+func (s *Store) Create(owner string, size int64) (*Writer, error) {
+	if size < 0 {
+		return nil, fmt.Errorf("%w: %d bytes", ErrSize, size)
+	}
+	w := &Writer{s: s, id: newID(), owner: owner, size: size, inline: size <= int64(s.cfg.InlineMax)}
+	if w.inline {
+		w.buf = alignedHeap(int(size))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	if s.refs.Ended(owner) {
+		return nil, fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
+	}
+	if err := s.prepare(w); err != nil {
+		return nil, err
+	}
+	// The lock may have been let go: look again before the writer counts.
+	err := error(nil)
+	if s.closed {
+		err = ErrClosed
+	} else if s.refs.Ended(owner) {
+		err = fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
+	}
+	if err != nil {
+		s.giveUp(w)
+		return nil, err
+	}
+	if w.counted {
+		s.unsealed += int64(cap(w.buf))
+	}
+	s.writers[w] = struct{}{}
+	return w, nil
+}
+
+// prepare gives the writer its place: memory, or a file. mu held; may be let go.
+func (s *Store) prepare(w *Writer) error {
+	if w.inline {
+		w.counted = s.tryReserve(w.size)
+		return nil
+	}
+	need := capacityFor(w.size, s.mem.limit)
+	err := s.reserve(need, w.owner)
+	if err == nil {
+		w.buf, err = s.allocate(w.size, need)
+		w.counted = err == nil
+	}
+	if full := (*FullError)(nil); errors.As(err, &full) {
+		if direct := s.openDirect(w); direct != nil {
+			full.Cause = direct
+			return full
+		}
+		return nil
+	}
+	return err
+}
+
+// openDirect gives the writer a file of its own. mu held; let go meanwhile.
+func (s *Store) openDirect(w *Writer) error {
+	if err := s.disk.take(recordSize(w.size)); err != nil {
+		return err
+	}
+	sf := s.disk.newFile()
+	sf.size, sf.busy = recordSize(w.size), true
+	s.mu.Unlock()
+	f, err := s.disk.files.Create(sf.path)
+	s.mu.Lock()
+	if err != nil {
+		s.disk.forget(sf)
+		return fmt.Errorf("write to disk: %w", err)
+	}
+	sf.f, sf.made = f, true
+	w.direct, w.sum = sf, xxh3.New()
+	return nil
+}
+
+// Write appends p. It copies p into its place and is done with it. When it fails the object is given up.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	if int64(len(p)) > w.size-w.written {
+		w.stop(fmt.Errorf("%w: more than %d bytes", ErrSize, w.size))
+		return 0, w.err
+	}
+	if w.direct == nil {
+		copy(w.buf[w.written:], p)
+	} else {
+		if err := writeFull(w.direct.f, p, headerSize+w.written); err != nil {
+			w.stop(w.diskFull(err))
+			return 0, w.err
+		}
+		_, _ = w.sum.Write(p)
+	}
+	w.written += int64(len(p))
+	return len(p), nil
+}
+
+func (w *Writer) diskFull(err error) error {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	full := w.s.full(w.size)
+	full.Cause = fmt.Errorf("write to %s: %w", w.direct.path, err)
+	return full
+}
+
+// Seal makes the object visible, with the owner's hold on it, and ends the writer.
+func (w *Writer) Seal() (ID, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return ID{}, w.err
+	}
+	if w.written != w.size {
+		w.stop(fmt.Errorf("%w: %d of %d bytes", ErrSize, w.written, w.size))
+		return ID{}, w.err
+	}
+	if err := w.finishDisk(); err != nil {
+		w.stop(err)
+		return ID{}, err
+	}
+	if err := w.s.seal(w); err != nil {
+		w.stop(err)
+		return ID{}, err
+	}
+	w.err = ErrSealed
+	return w.id, nil
+}
+
+// finishDisk writes what must be on disk before the object can be seen.
+func (w *Writer) finishDisk() error {
+	s := w.s
+	switch {
+	case w.direct != nil:
+		if err := writeFull(w.direct.f, header(w.id, w.size, w.sum.Sum64()), 0); err != nil {
+			return w.diskFull(err)
+		}
+	case w.inline && !w.counted:
+		s.mu.Lock()
+		err := s.begin()
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		defer s.end()
+		if err := s.index.write([]indexOp{{id: w.id, owner: w.owner, value: w.buf, inline: true}}); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			full := s.full(w.size)
+			full.Cause = err
+			return full
+		}
+	}
+	return nil
+}
+
+// seal turns a complete writer into an entry.
+func (s *Store) seal(w *Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.refs.Add(w.id, w.owner); err != nil {
+		if w.inline && !w.counted {
+			s.changes = append(s.changes, indexOp{id: w.id}) // it is in Badger already
+		}
+		return holdError(err, w.id, w.owner)
+	}
+	e := &entry{id: w.id, owner: w.owner, size: w.size, inline: w.inline}
+	s.entries[e.id] = e
+	s.count.add(e)
+	switch {
+	case w.direct != nil:
+		w.direct.busy = false
+		w.direct.live = 1
+		e.loc = &location{file: w.direct, sum: w.sum.Sum64()}
+		s.count.spills++
+		s.count.bytesSpilled += e.size
+		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})
+		kick(s.flushKick)
+	case w.counted:
+		s.unsealed -= int64(cap(w.buf))
+		s.setMemory(e, w.buf)
+		s.place(e)
+	default:
+		e.indexed = true
+	}
+	w.buf, w.direct = nil, nil
+	delete(s.writers, w)
+	s.count.puts++
+	s.count.bytesPut += w.size
+	return nil
+}
+
+// Abort gives the object up. After Seal, and again, it does nothing.
+func (w *Writer) Abort() { w.end(ErrSealed) }
+
+// end stops the writer from outside with a reason.
+func (w *Writer) end(reason error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.stop(reason)
+	}
+}
+
+// stop gives the writer's space back. w.mu held.
+func (w *Writer) stop(reason error) {
+	w.err = reason
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.counted {
+		s.unsealed -= int64(cap(w.buf))
+	}
+	s.giveUp(w)
+	delete(s.writers, w)
+}
+
+// giveUp returns what prepare took. mu held.
+func (s *Store) giveUp(w *Writer) {
+	if w.counted {
+		s.free(w.buf, w.inline)
+		s.makeRoom()
+	}
+	if w.direct != nil {
+		w.direct.busy = false
+		s.disk.settle(w.direct)
+		kick(s.spillKick)
+	}
+	w.buf, w.direct, w.counted = nil, nil, false
+}
+
+// openWriters returns the unsealed writers that match. mu held.
+func (s *Store) openWriters(match func(*Writer) bool) (found []*Writer) {
+	for w := range s.writers {
+		if match(w) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// Put stores the concatenation of parts, copied once, and returns its id. The owner holds the object. Put waits
+// for room and fails as Create does.
+func (s *Store) Put(owner string, parts ...[]byte) (ID, error) {
+	size := int64(0)
+	for _, p := range parts {
+		size += int64(len(p))
+	}
+	w, err := s.Create(owner, size)
+	if err != nil {
+		return ID{}, err
+	}
+	for _, p := range parts {
+		if _, err := w.Write(p); err != nil {
+			return ID{}, err
+		}
+	}
+	return w.Seal()
+}
