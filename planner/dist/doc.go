@@ -1,0 +1,30 @@
+// Package dist makes a distributed plan of a query: it decides how the rows of
+// every operator are spread over tasks, puts exchanges where an operator needs
+// another distribution than its input has, and cuts the plan at the exchanges
+// into stages.
+//
+// # Vocabulary
+//
+// A [Distribution] says how an operator's rows are spread over the tasks that
+// compute it: single (one task has them all), partitioned (each row is at one of
+// N tasks; by the hash of some keys, or anyhow) or replicated (every task has
+// them all). An [Exchange] changes the distribution of its input. A [Shared]
+// part of the plan is computed once and read several times. A [Stage] is a
+// piece of the plan between exchanges, its fragment, run by one or N tasks; an
+// [Edge] is an exchange between two stages.
+//
+// # The invariant
+//
+// Running a stage once per task over that task's inputs and uniting the outputs
+// equals running it once over all inputs. [Place] is written to keep it, and
+// [Check], which derives the distributions again from nothing but the stages,
+// to notice when it does not.
+//
+// # What is not distributed
+//
+// An operator that this package has no rule for gets all its input in one task.
+// A plan that cannot be decoded or printed is not this package's business: the
+// caller runs the original text in one task.
+//
+// The package does no IO, starts no goroutine and keeps no state.
+package dist

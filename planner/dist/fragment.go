@@ -1,0 +1,114 @@
+package dist
+
+import (
+	"fmt"
+	"strconv"
+
+	"manta/planner/plan"
+	"manta/planner/split"
+)
+
+// Fragment is the SQL of a stage for one of its tasks.
+type Fragment struct {
+	SQL     string
+	Types   []string      // DuckDB types of the columns
+	Routing map[*Edge]int // Hash edges: the column that holds the partition number
+	Inputs  []*Input      // with the views that the text reads
+	Files   []string      // that the text reads
+}
+
+// Names gives what a fragment's text needs from outside.
+type Names struct {
+	View   func(*Edge) string          // the view through which this task reads an edge
+	Shares func(files []string) []File // the row groups of files
+}
+
+// File describes a source file for splitting.
+type File = split.File
+
+// Fragment prints the fragment of one of the stage's tasks.
+func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, error) {
+	f := &Fragment{Routing: map[*Edge]int{}}
+	root := s.bind(s.Root, task, names, f)
+
+	// Columns that no edge carries are not computed.
+	needed := s.needed()
+	exprs := make([]plan.Expr, len(needed))
+	for i, t := range s.Root.Types() {
+		exprs[i] = &plan.Ref{Index: i, T: t}
+		if !needed[i] {
+			exprs[i] = &plan.Const{Value: plan.NullOf(t)}
+		}
+		f.Types = append(f.Types, t.String())
+	}
+	var extra []plan.Expr
+	for _, e := range s.Outputs {
+		if e.Kind != Hash {
+			continue
+		}
+		f.Routing[e] = len(exprs) + len(extra)
+		f.Types = append(f.Types, plan.UInteger.String())
+		extra = append(extra, partition(e.Keys, partitions))
+	}
+	for _, dropped := range needed {
+		if !dropped {
+			root = &plan.Project{Child: root, Exprs: exprs}
+			break
+		}
+	}
+	var err error
+	f.SQL, err = plan.PrintFragment(root, nil, extra)
+	return f, err
+}
+
+// partition is the number of the partition that a row's keys belong to. Both
+// sides of a join have keys of the same types, and DuckDB's hash of equal values
+// of one type is the same in every process of one version.
+func partition(keys []plan.Expr, partitions int) plan.Expr {
+	text := "CAST(hash("
+	for i := range keys {
+		if i > 0 {
+			text += ", "
+		}
+		text += "{" + strconv.Itoa(i) + "}"
+	}
+	return &plan.Raw{SQL: fmt.Sprintf("%s) %% %d AS UINTEGER)", text, partitions), Params: keys, T: plan.UInteger}
+}
+
+// bind puts a task's own views and file ranges into the fragment.
+func (s *Stage) bind(n plan.Node, task int, names Names, f *Fragment) plan.Node {
+	switch n := n.(type) {
+	case *Input:
+		in := &Input{Edge: n.Edge, View: names.View(n.Edge)}
+		f.Inputs = append(f.Inputs, in)
+		return in
+	case *Scan:
+		if !n.Split {
+			f.Files = append(f.Files, n.Get.Files...)
+			return n.Get
+		}
+		ranges := split.Split(names.Shares(n.Get.Files), s.Tasks)[task]
+		if len(ranges) == 0 {
+			return &plan.Empty{Out: n.Types()}
+		}
+		get := *n.Get
+		for _, r := range ranges {
+			end := r.End
+			if r.Whole {
+				end = -1
+			}
+			get.Ranges = append(get.Ranges, plan.FileRange{File: r.Path, First: r.First, Last: end})
+			f.Files = append(f.Files, r.Path)
+		}
+		return &get
+	}
+	children := n.Children()
+	if len(children) == 0 {
+		return n
+	}
+	bound := make([]plan.Node, len(children))
+	for i, c := range children {
+		bound[i] = s.bind(c, task, names, f)
+	}
+	return n.WithChildren(bound)
+}
