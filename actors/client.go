@@ -1,0 +1,124 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"manta/actors/internal/wire"
+)
+
+// newClient gives a connection that is opened when it is first used.
+func newClient(address, secret string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithPerRPCCredentials(token(secret)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxGRPC), grpc.MaxCallSendMsgSize(maxGRPC)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			MinConnectTimeout: 2 * time.Second,
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+		}),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+	)
+}
+
+// Dial connects a client to the head at the address. It fails at once, and says
+// why, when nobody answers there (ErrUnreachable), the token is wrong (ErrToken),
+// the node there is of another version (ErrVersion) or is not the head
+// (ErrNotHead). The caller closes the connection.
+func Dial(ctx context.Context, address, token string) (*grpc.ClientConn, error) {
+	conn, err := newClient(address, token)
+	if err != nil {
+		return nil, fmt.Errorf("actors: head address %q: %w", address, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := wire.NewHeadClient(conn).Ping(ctx, &wire.PingRequest{Version: Version}); err != nil {
+		_ = conn.Close()
+		return nil, fromStatus(address, err)
+	}
+	return conn, nil
+}
+
+// ListNodes asks the head for the cluster's nodes, the dead ones too.
+func ListNodes(ctx context.Context, conn *grpc.ClientConn) ([]NodeInfo, error) {
+	reply, err := wire.NewHeadClient(conn).ListNodes(ctx, &wire.ListNodesRequest{})
+	if err != nil {
+		return nil, fromStatus(conn.Target(), err)
+	}
+	nodes := make([]NodeInfo, 0, len(reply.Nodes))
+	for _, w := range reply.Nodes {
+		nodes = append(nodes, nodeFromWire(w))
+	}
+	return nodes, nil
+}
+
+// ListJobs asks the head for its jobs, ended ones too, in order of submission.
+func ListJobs(ctx context.Context, conn *grpc.ClientConn) ([]JobInfo, error) {
+	reply, err := wire.NewHeadClient(conn).ListJobs(ctx, &wire.ListJobsRequest{})
+	if err != nil {
+		return nil, fromStatus(conn.Target(), err)
+	}
+	jobs := make([]JobInfo, 0, len(reply.Jobs))
+	for _, w := range reply.Jobs {
+		jobs = append(jobs, jobFromWire(w))
+	}
+	return jobs, nil
+}
+
+// StopJob stops a job that has not ended. ErrJobUnknown if there is none.
+func StopJob(ctx context.Context, conn *grpc.ClientConn, job JobID, reason string) error {
+	_, err := wire.NewHeadClient(conn).StopJob(ctx, &wire.StopJobRequest{Job: string(job), Reason: reason})
+	return fromStatus(conn.Target(), err)
+}
+
+// toStatus makes an error ready to leave through gRPC with its identity.
+func toStatus(code codes.Code, err error) error {
+	if err == nil {
+		return nil
+	}
+	s := status.New(code, err.Error())
+	if detailed, derr := s.WithDetails(encodeError(err)); derr == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// fromStatus gives an RPC's error in this package's words.
+func fromStatus(address string, err error) error {
+	if err == nil {
+		return nil
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	for _, d := range s.Details() {
+		if f, ok := d.(*wire.Failure); ok {
+			return decodeError(f)
+		}
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		return fmt.Errorf("%w at %s", ErrUnreachable, address)
+	case codes.Unauthenticated:
+		return fmt.Errorf("%w for %s: %s", ErrToken, address, s.Message())
+	case codes.Unimplemented:
+		return fmt.Errorf("%w: something else than Manta is at %s", ErrNotHead, address)
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%w from %s", ErrTimeout, address)
+	case codes.Canceled:
+		return fmt.Errorf("%s: %w", address, context.Canceled)
+	}
+	return errors.New(s.Message())
+}

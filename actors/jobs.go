@@ -1,0 +1,244 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"manta/actors/internal/wire"
+	"manta/actors/scheduler"
+)
+
+const (
+	// jobsActor receives the ends of tasks on the head.
+	jobsActor = "@jobs"
+	// keepJobs is how many ended jobs the head can still list.
+	keepJobs = 1000
+)
+
+// jobs is the head's knowledge of jobs and their tasks: the shell around
+// scheduler.Admission and scheduler.Placement.
+type jobs struct {
+	n *Node
+
+	mu        sync.Mutex
+	closed    bool                 // guarded by mu
+	admission *scheduler.Admission // guarded by mu
+	placement *scheduler.Placement // guarded by mu
+	live      map[JobID]*Job       // guarded by mu; pending and running
+	open      map[TaskID]*Task     // guarded by mu
+	ended     []JobInfo            // guarded by mu; oldest first
+}
+
+func newJobs(n *Node) *jobs {
+	return &jobs{
+		n:         n,
+		admission: scheduler.NewAdmission(n.cfg.MaxJobs),
+		placement: scheduler.NewPlacement(),
+		live:      make(map[JobID]*Job),
+		open:      make(map[TaskID]*Task),
+	}
+}
+
+// JobSpec describes a job to be.
+type JobSpec struct {
+	Name string // for people; need not be unique
+	User string
+}
+
+// NewJob starts a job. It waits until the job is admitted: first come, first
+// served, Config.MaxJobs at once. The end of ctx, before or after, stops the job.
+// Whoever made a job must Finish it. Only the head makes jobs.
+func (n *Node) NewJob(ctx context.Context, spec JobSpec) (*Job, error) {
+	if n.jobs == nil {
+		return nil, ErrNotHead
+	}
+	return n.jobs.add(ctx, spec)
+}
+
+func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
+	j := &Job{
+		jobs: js, id: JobID("job-" + randomHex(6)), spec: spec,
+		state: JobPending, submitted: time.Now(), admitted: make(chan struct{}), ended: make(chan struct{}),
+		used: make(map[NodeID]struct{}), open: make(map[TaskID]*Task),
+	}
+	j.ctx, j.cancel = context.WithCancelCause(ctx)
+	js.mu.Lock()
+	if js.closed {
+		js.mu.Unlock()
+		j.cancel(ErrClosed)
+		return nil, ErrClosed
+	}
+	js.live[j.id] = j
+	js.admit(js.admission.Submit(string(j.id)))
+	js.mu.Unlock()
+
+	select {
+	case <-j.admitted:
+	case <-j.ctx.Done():
+		err := context.Cause(j.ctx)
+		j.finish(err)
+		return nil, fmt.Errorf("actors: job %s was not admitted: %w", j.id, err)
+	}
+	j.mu().Lock()
+	j.stopWatch = context.AfterFunc(j.ctx, j.cancelled)
+	j.mu().Unlock()
+	return j, nil
+}
+
+// admit runs under mu.
+func (js *jobs) admit(ids []string) {
+	for _, id := range ids {
+		j := js.live[JobID(id)]
+		j.state, j.started = JobRunning, time.Now()
+		close(j.admitted)
+	}
+}
+
+// remove takes an ended job from the live ones and lets the next one in.
+func (js *jobs) remove(j *Job) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	delete(js.live, j.id)
+	js.ended = append(js.ended, j.infoLocked())
+	if len(js.ended) > keepJobs {
+		js.ended = slices.Delete(js.ended, 0, len(js.ended)-keepJobs)
+	}
+	js.admit(js.admission.Remove(string(j.id)))
+}
+
+// Jobs gives the head's jobs in order of submission: the live ones, and the last
+// thousand that ended. Empty on other nodes.
+func (n *Node) Jobs() []JobInfo {
+	if n.jobs == nil {
+		return nil
+	}
+	js := n.jobs
+	js.mu.Lock()
+	list := slices.Clone(js.ended)
+	for _, j := range js.live {
+		list = append(list, j.infoLocked())
+	}
+	js.mu.Unlock()
+	slices.SortFunc(list, func(a, b JobInfo) int {
+		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// StopJob stops a job: its context ends, its tasks are cancelled, and if its owner
+// does not finish it soon it is finished for him. ErrJobUnknown if there is no
+// such job, or it has ended.
+func (n *Node) StopJob(id JobID, reason string) error {
+	if n.jobs == nil {
+		return ErrNotHead
+	}
+	n.jobs.mu.Lock()
+	j := n.jobs.live[id]
+	n.jobs.mu.Unlock()
+	if j == nil {
+		return fmt.Errorf("%w: %s", ErrJobUnknown, id)
+	}
+	j.cancel(fmt.Errorf("%w: %s", ErrJobStopped, cmp.Or(reason, "on request")))
+	return nil
+}
+
+// nodes takes a new list of nodes. Dead ones are nodeDead's business.
+func (js *jobs) nodes(list []NodeInfo) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, info := range list {
+		if info.State != NodeDead {
+			js.placement.AddNode(string(info.ID), info.CPUs)
+			js.placement.Suspend(string(info.ID), info.State == NodeUnreachable)
+		}
+	}
+}
+
+// nodeDead fails the tasks of a node and ends the contexts of the jobs that use it.
+func (js *jobs) nodeDead(node NodeID, reason string) {
+	cause := &NodeDeadError{Node: node, Reason: reason}
+	js.mu.Lock()
+	var lost []*Task
+	for _, id := range js.placement.RemoveNode(string(node)) {
+		if t := js.open[TaskID(id)]; t != nil {
+			lost = append(lost, t)
+		}
+	}
+	var affected []*Job
+	for _, j := range js.live {
+		if _, ok := j.used[node]; ok {
+			affected = append(affected, j)
+		}
+	}
+	js.mu.Unlock()
+	for _, t := range lost {
+		t.end(nil, cause)
+	}
+	for _, j := range affected {
+		j.cancel(cause)
+	}
+}
+
+// receive takes the ends of tasks, in the jobs actor.
+func (js *jobs) receive(_ *Actor, d *delivery) {
+	done, ok := d.msg.(*wire.TaskDone)
+	if !ok {
+		d.reply(nil, fmt.Errorf("actors: %T is no report about a task", d.msg))
+		return
+	}
+	js.mu.Lock()
+	t := js.open[TaskID(done.Task)]
+	js.mu.Unlock()
+	if t == nil || t.node != d.from {
+		d.reply(&wire.Ack{}, nil) // its job has ended
+		return
+	}
+	if done.Failure != nil {
+		t.end(nil, decodeError(done.Failure))
+		d.reply(&wire.Ack{}, nil)
+		return
+	}
+	if done.Result.GetNode() == "" {
+		t.end(done.Result.GetInline(), nil)
+		d.reply(&wire.Ack{}, nil)
+		return
+	}
+	ok = js.n.background.goRun(func() {
+		t.end(js.n.unpack(t.job.ctx, done.Result))
+		d.reply(&wire.Ack{}, nil)
+	})
+	if !ok {
+		d.reply(nil, ErrClosed)
+	}
+}
+
+// close ends all jobs.
+func (js *jobs) close() {
+	js.mu.Lock()
+	js.closed = true
+	live := make([]*Job, 0, len(js.live))
+	for _, j := range js.live {
+		live = append(live, j)
+	}
+	js.mu.Unlock()
+	var all sync.WaitGroup
+	for _, j := range live {
+		all.Go(func() {
+			j.cancel(fmt.Errorf("%w: the head is closing", ErrJobStopped))
+			j.Finish(ErrClosed)
+		})
+	}
+	all.Wait()
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

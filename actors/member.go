@@ -1,0 +1,169 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"manta/actors/internal/wire"
+)
+
+// member is a worker's side of membership: it joins, keeps the lease and learns
+// of the other nodes.
+type member struct {
+	n         *Node
+	conn      *grpc.ClientConn
+	head      NodeID        // set by join
+	heartbeat time.Duration // set by join
+	lease     time.Duration // set by join
+	poke      chan struct{} // capacity 1: beat now
+
+	mu      sync.Mutex
+	waiters []chan struct{} // guarded by mu; closed after the next heartbeat
+}
+
+func newMember(n *Node) (*member, error) {
+	conn, err := newClient(n.cfg.Head, n.cfg.Token)
+	if err != nil {
+		return nil, fmt.Errorf("actors: head address %q: %w", n.cfg.Head, err)
+	}
+	return &member{n: n, conn: conn, poke: make(chan struct{}, 1)}, nil
+}
+
+// join makes the node a member. While nobody answers it tries again: head and
+// workers are often started together.
+func (m *member) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.n.cfg.JoinTimeout)
+	defer cancel()
+	request := &wire.JoinRequest{Node: nodeToWire(m.n.Info())}
+	for {
+		reply, err := wire.NewHeadClient(m.conn).Join(ctx, request)
+		if err == nil {
+			m.head = NodeID(reply.Head)
+			m.heartbeat = time.Duration(reply.HeartbeatMs) * time.Millisecond
+			m.lease = time.Duration(reply.LeaseMs) * time.Millisecond
+			m.apply(reply.Version, reply.Nodes)
+			return nil
+		}
+		if code := status.Code(err); code != codes.Unavailable {
+			if code == codes.DeadlineExceeded {
+				err = fmt.Errorf("%w at %s", ErrUnreachable, m.n.cfg.Head)
+			}
+			return fmt.Errorf("join the cluster: %w", fromStatus(m.n.cfg.Head, err))
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("join the cluster: %w", fromStatus(m.n.cfg.Head, err))
+		}
+	}
+}
+
+// run keeps the lease until the node ends. A node that cannot keep it fails.
+func (m *member) run() {
+	renewed := time.Now()
+	timer := time.NewTimer(m.heartbeat)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.n.ctx.Done():
+			return
+		case <-m.poke:
+		case <-timer.C:
+		}
+		m.mu.Lock()
+		waiters := m.waiters
+		m.waiters = nil
+		m.mu.Unlock()
+
+		begun := time.Now()
+		err := m.beat()
+		for _, w := range waiters {
+			close(w)
+		}
+		pause := m.heartbeat
+		switch {
+		case err == nil:
+			renewed = begun
+		case m.n.ctx.Err() != nil:
+			return
+		case status.Code(err) == codes.Aborted:
+			m.n.fail(fmt.Errorf("%w: the head at %s has dismissed this node: %w", ErrHeadLost, m.n.cfg.Head, fromStatus(m.n.cfg.Head, err)))
+			return
+		case time.Since(renewed) > m.lease:
+			m.n.fail(fmt.Errorf("%w: the head at %s did not answer for %v", ErrHeadLost, m.n.cfg.Head, m.lease))
+			return
+		default:
+			pause = m.heartbeat / 4
+		}
+		m.n.control.expire()
+		timer.Reset(pause)
+	}
+}
+
+// beat sends one heartbeat and takes the list of nodes if there is a newer one.
+func (m *member) beat() error {
+	ctx, cancel := context.WithTimeout(m.n.ctx, m.heartbeat)
+	defer cancel()
+	running, waiting := m.n.runner.counts()
+	reply, err := wire.NewHeadClient(m.conn).Heartbeat(ctx, &wire.HeartbeatRequest{
+		Node: string(m.n.id), Version: m.n.peers.listVersion(),
+		RunningTasks: int32(running), WaitingTasks: int32(waiting),
+	})
+	if err != nil {
+		return err
+	}
+	if len(reply.Nodes) > 0 {
+		m.apply(reply.Version, reply.Nodes)
+	}
+	return nil
+}
+
+func (m *member) apply(version uint64, nodes []*wire.NodeInfo) {
+	list := make([]NodeInfo, 0, len(nodes))
+	for _, w := range nodes {
+		list = append(list, nodeFromWire(w))
+	}
+	m.n.applyNodes(version, list)
+}
+
+// soon asks for a heartbeat now.
+func (m *member) soon() {
+	select {
+	case m.poke <- struct{}{}:
+	default:
+	}
+}
+
+// refresh waits for a heartbeat that begins after the call.
+func (m *member) refresh(ctx context.Context) error {
+	done := make(chan struct{})
+	m.mu.Lock()
+	m.waiters = append(m.waiters, done)
+	m.mu.Unlock()
+	m.soon()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return asked(ctx, m.head, "membership")
+	case <-m.n.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// leave tells the head that the node goes, as well as that can be done.
+func (m *member) leave(reason string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := wire.NewHeadClient(m.conn).Leave(ctx, &wire.LeaveRequest{Node: string(m.n.id), Reason: reason})
+	if err != nil && !errors.Is(fromStatus(m.n.cfg.Head, err), ErrHeadLost) {
+		m.n.log.Debug("could not leave the cluster properly", "error", err)
+	}
+}

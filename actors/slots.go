@@ -1,0 +1,91 @@
+package actors
+
+import (
+	"context"
+	"sync"
+
+	"manta/actors/scheduler"
+)
+
+// slots hands out the node's slots to its tasks: the shell around scheduler.Slots.
+type slots struct {
+	mu    sync.Mutex
+	slots *scheduler.Slots         // guarded by mu
+	ready map[string]chan struct{} // guarded by mu; closed when the task has its slot
+}
+
+func newSlots(total int) *slots {
+	return &slots{slots: scheduler.NewSlots(total), ready: make(map[string]chan struct{})}
+}
+
+// enter makes a task known as queued, in order of arrival.
+func (s *slots) enter(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enterLocked(id)
+}
+
+func (s *slots) enterLocked(id string) chan struct{} {
+	ch, ok := s.ready[id]
+	if !ok {
+		ch = make(chan struct{})
+		s.ready[id] = ch
+	}
+	s.wake(s.slots.Enter(id))
+	return ch
+}
+
+// acquire waits for a slot. When the context ends first, the task has none.
+func (s *slots) acquire(ctx context.Context, id string) error {
+	s.mu.Lock()
+	ch := s.enterLocked(id)
+	s.mu.Unlock()
+	select {
+	case <-ch:
+		return nil
+	default:
+	}
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		s.yield(id)
+		return context.Cause(ctx)
+	}
+}
+
+// yield gives the task's slot, or its place in the queue, to others.
+func (s *slots) yield(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ready, id)
+	s.wake(s.slots.Yield(id))
+}
+
+// remove forgets the task.
+func (s *slots) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ready, id)
+	s.wake(s.slots.Remove(id))
+}
+
+func (s *slots) wake(granted []string) {
+	for _, id := range granted {
+		if ch, ok := s.ready[id]; ok {
+			close(ch)
+		}
+	}
+}
+
+func (s *slots) state(id string) scheduler.TaskState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots.State(id)
+}
+
+func (s *slots) counts() (running, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots.Running(), s.slots.Idle()
+}
