@@ -1,7 +1,8 @@
 package plan
 
-// Decode reads the text that json_serialize_plan gave for one statement, asked for with nothing skipped. An
-// *UnsupportedError means that the plan cannot be used and the statement's own text must run.
+// Decode reads the text that json_serialize_plan gave for one statement, asked for with nothing skipped and made strict
+// JSON: NaN and the infinities are quoted. An *UnsupportedError means that the plan cannot be used and that the
+// statement's own text must run.
 func Decode(text string) (n Node, err error) {
 	if text == "" {
 		return nil, unsupported("a constant that DuckDB cannot write as text")

@@ -68,8 +68,10 @@ func aggData(o *object, name string, result Type) []Expr {
 		}
 	case "median", "mad":
 		data.ignore("quantiles", "order", "desc")
-	case "quantile_cont", "quantile_disc", "quantile", "approx_quantile", "reservoir_quantile":
-		args = append(args, &Const{fractions(data, len(given) > 1 && isListType(given[1]))})
+	case "approx_quantile":
+		args = append(args, &Const{fractions(data, len(given) > 1 && isListType(given[1]), Float)})
+	case "quantile_cont", "quantile_disc", "quantile", "reservoir_quantile":
+		args = append(args, &Const{fractions(data, len(given) > 1 && isListType(given[1]), Double)})
 		if size, ok := data.maybe("sample_size"); ok {
 			n, ok := size.(json.Number)
 			if !ok {
@@ -84,8 +86,9 @@ func aggData(o *object, name string, result Type) []Expr {
 
 func isListType(v any) bool { return asObject(v, "a type").fields["id"] == "LIST" }
 
-// fractions gives the quantiles as a number or a list of numbers. A negative one counts from the highest value.
-func fractions(data *object, list bool) Value {
+// fractions gives the quantiles as a number or a list of numbers, those that are not values as the plain type. A negative
+// one counts from the highest value.
+func fractions(data *object, list bool, plain Type) Value {
 	data.ignore("order")
 	desc := false
 	if v, ok := data.maybe("desc"); ok {
@@ -94,8 +97,8 @@ func fractions(data *object, list bool) Value {
 	var values []Value
 	for _, q := range data.list("quantiles") {
 		var v Value
-		if _, plain := q.(json.Number); plain {
-			v = Value{Type: Double, Text: floatText(q)}
+		if _, ok := q.(json.Number); ok {
+			v = Value{Type: plain, Text: floatText(q)}
 		} else {
 			v = decodeValue(q)
 		}

@@ -1,7 +1,5 @@
 package plan
 
-import "encoding/json"
-
 const rowIDIndex = 1<<64 - 1
 
 // virtualColumns are DuckDB's numbers for columns that a reader makes.
@@ -18,7 +16,7 @@ func (d *decoder) get(o *object) (Node, []binding) {
 	name := o.text("name")
 	o.what = "source " + name
 	source := sourceFields(o)
-	scan, all := d.scan(o, source)
+	scan := d.scan(o, source)
 	b := pickBindings(bindings(o.number("table_index"), len(scan.Read)), scan.Keep)
 	if info := o.object("extra_info"); info.fields["sample_options"] != nil {
 		fail(unsupported("a sample inside a source"))
@@ -43,7 +41,6 @@ func (d *decoder) get(o *object) (Node, []binding) {
 	default:
 		fail(unsupported("source %s", name))
 	}
-	_ = all
 	o.done()
 	return n, b
 }
@@ -65,7 +62,7 @@ func sourceFields(o *object) []Field {
 }
 
 // scan reads the columns and the filters.
-func (d *decoder) scan(o *object, source []Field) (Scan, int) {
+func (d *decoder) scan(o *object, source []Field) Scan {
 	var s Scan
 	indexes := o.list("column_indexes")
 	whole := map[uint64]int{} // index into names -> position in Read
@@ -85,7 +82,6 @@ func (d *decoder) scan(o *object, source []Field) (Scan, int) {
 		s.Read = append(s.Read, col)
 	}
 	s.Keep = keep(o.take("projection_ids"), len(s.Read), "projection_ids of "+o.what)
-	count := len(s.Read)
 	filters := o.object("table_filters")
 	for _, v := range filters.list("filters") {
 		f := asObject(v, "a filter")
@@ -102,7 +98,7 @@ func (d *decoder) scan(o *object, source []Field) (Scan, int) {
 		f.done()
 	}
 	filters.done()
-	return s, count
+	return s
 }
 
 func sourceColumn(index uint64, source []Field) Column {
@@ -287,5 +283,3 @@ func tableArg(v any, n *TableFunc) Value {
 	}
 	return decodeValue(v)
 }
-
-var _ = json.Number("")

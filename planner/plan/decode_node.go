@@ -231,9 +231,9 @@ func (d *decoder) rows(o *object, op string) (Node, []binding) {
 	switch op {
 	case "LOGICAL_DUMMY_SCAN":
 		d.children(o, 0)
-		o.ignore("table_index")
+		b := bindings(o.number("table_index"), 1)
 		o.done()
-		return &DummyScan{}, nil
+		return &DummyScan{}, b
 	case "LOGICAL_EMPTY_RESULT":
 		d.children(o, 0)
 		n := &Empty{Out: decodeTypes(o.list("return_types"))}

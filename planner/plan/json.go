@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"math/big"
@@ -135,51 +134,13 @@ func asWide(v any, what string) *big.Int {
 	return nil
 }
 
-// parseJSON decodes with numbers as text.
+// parseJSON decodes with numbers as text. The words that DuckDB writes for NaN and the infinities are quoted already.
 func parseJSON(text string) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(quoteNonFinite(text)))
+	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, malformed("%v", err)
 	}
 	return v, nil
-}
-
-// quoteNonFinite puts quotes around NaN, Infinity and -Infinity where they stand as numbers.
-func quoteNonFinite(text string) []byte {
-	out := make([]byte, 0, len(text)+16)
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == '"':
-			end := i + 1
-			for end < len(text) && text[end] != '"' {
-				if text[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			end = min(end+1, len(text))
-			out = append(out, text[i:end]...)
-			i = end
-		case c == 'N' || c == 'I' || c == '-':
-			word := ""
-			for _, w := range []string{"NaN", "Infinity", "-Infinity", "-NaN"} {
-				if strings.HasPrefix(text[i:], w) {
-					word = w
-				}
-			}
-			if word == "" {
-				out = append(out, c)
-				i++
-				continue
-			}
-			out = append(append(append(out, '"'), word...), '"')
-			i += len(word)
-		default:
-			out = append(out, c)
-			i++
-		}
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -173,5 +172,3 @@ func nested(v Value) string {
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }
-
-var _ = strconv.Itoa

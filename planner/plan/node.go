@@ -16,7 +16,7 @@ type Leaf interface {
 	PrintSQL(p *Printer) (string, error)
 }
 
-// DummyScan is one row without columns.
+// DummyScan is one row. DuckDB gives it one column, which nobody reads.
 type DummyScan struct{}
 
 // Empty is no rows.
@@ -130,7 +130,7 @@ type SetOp struct {
 	Out    []Type
 }
 
-func (*DummyScan) Types() []Type { return nil }
+func (*DummyScan) Types() []Type { return []Type{Integer} }
 func (n *Empty) Types() []Type   { return n.Out }
 func (n *Values) Types() []Type  { return n.Out }
 func (n *Project) Types() []Type { return typesOf(n.Exprs) }

@@ -10,7 +10,7 @@ import (
 func (p *Printer) block(n Node) block {
 	switch n := n.(type) {
 	case *DummyScan:
-		return block{}
+		return block{cols: []string{dummy}}
 	case *Empty:
 		b := block{where: []string{"FALSE"}}
 		for _, t := range n.Out {
@@ -106,10 +106,12 @@ func (p *Printer) block(n Node) block {
 // input is the source of an operator with one child; nothing for a DummyScan.
 func (p *Printer) input(n Node) source {
 	if _, ok := n.(*DummyScan); ok {
-		return source{}
+		return source{cols: []string{dummy}}
 	}
 	return p.from(n)
 }
+
+const dummy = "CAST(NULL AS INTEGER)"
 
 func (p *Printer) exprs(list []Expr, cols []string) []string {
 	out := make([]string, len(list))
