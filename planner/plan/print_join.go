@@ -19,22 +19,39 @@ func (p *Printer) join(n *Join, left, right source, fed bool) block {
 		return p.mark(n, left, right)
 	case Single:
 		return p.single(n, left, right, fed)
+	case RightSemi, RightAnti:
+		return p.rightSemi(n, left, right, fed)
 	}
-	b := block{cols: slices.Concat(choose(left.cols, n.LeftKeep), choose(right.cols, n.RightKeep))}
+	b := block{cols: choose(left.cols, n.LeftKeep)}
+	if n.Type != Semi && n.Type != Anti {
+		b.cols = append(b.cols, choose(right.cols, n.RightKeep)...)
+	}
 	word := joinWords[n.Type]
 	if n.AsOf {
 		word = "ASOF " + word
 	}
-	on := " ON " + p.conds(n, left, right)
-	switch n.Type {
-	case Semi, Anti:
-		b.cols = b.cols[:len(n.LeftKeep)]
-	case RightSemi, RightAnti:
-		b.cols = b.cols[len(n.LeftKeep):]
-		left, right = right, left
-	}
-	b.from = left.sql + " " + word + " " + right.sql + on
+	b.from = left.sql + " " + word + " " + right.sql + " ON " + p.conds(n, left, right)
 	return b
+}
+
+// rightSemi spells the joins that give rows of the right side, over which DuckDB builds because it is the smaller. SQL has
+// only the mirrored word, which would build over the large left side; so that is first reduced to what the right side
+// asks for, unless it is so already.
+func (p *Printer) rightSemi(n *Join, left, right source, fed bool) block {
+	word := " " + joinWords[n.Type] + " "
+	if fed || !slices.ContainsFunc(n.Conds, func(c JoinCond) bool { return c.Op == Eq || c.Op == NotDistinctFrom }) {
+		return block{cols: choose(right.cols, n.RightKeep), from: right.sql + word + left.sql + " ON " + p.conds(n, left, right)}
+	}
+	name := "r_" + p.Alias()
+	with := name + " AS MATERIALIZED (" + block{from: right.sql, cols: right.cols}.String() + ")"
+	asking := named(name, p.Alias(), len(right.cols))
+	asked := block{from: left.sql + " SEMI JOIN " + asking.sql + " ON " + p.conds(n, left, asking), cols: left.cols}
+	left = named("("+asked.String()+")", p.Alias(), len(left.cols))
+	right = named(name, p.Alias(), len(right.cols))
+	return block{
+		with: []string{with}, cols: choose(right.cols, n.RightKeep),
+		from: right.sql + word + left.sql + " ON " + p.conds(n, left, right),
+	}
 }
 
 // solid gives a row without columns something to select from.
