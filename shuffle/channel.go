@@ -1,0 +1,80 @@
+package shuffle
+
+import (
+	"sync"
+
+	"manta/actors"
+	"manta/shuffle/credit"
+)
+
+// backChannel is the way from a queue back to one of its producers. Its methods do not block for long and take no
+// lock that their caller may hold.
+type backChannel interface {
+	grant(credit.Grant)
+	closed()
+	failed(error)
+	node() actors.NodeID
+}
+
+// channel is the producer's end of a streaming channel: a credit.Sender behind a lock, and a wake-up for its writer.
+type channel struct {
+	home actors.NodeID
+	wake chan struct{} // of the writer, capacity 1
+
+	mu  sync.Mutex
+	tx  credit.Sender // guarded by mu
+	err error         // guarded by mu
+}
+
+func newChannel(home actors.NodeID, wake chan struct{}) *channel {
+	return &channel{home: home, wake: wake}
+}
+
+func (c *channel) node() actors.NodeID { return c.home }
+
+func (c *channel) grant(g credit.Grant) {
+	c.mu.Lock()
+	c.tx.Grant(g)
+	c.mu.Unlock()
+	poke(c.wake)
+}
+
+func (c *channel) closed() { c.finish(credit.Closed, nil) }
+
+func (c *channel) failed(err error) { c.finish(credit.Failed, err) }
+
+func (c *channel) finish(e credit.End, err error) (batches uint64, bytes int64, did bool) {
+	c.mu.Lock()
+	batches, bytes, did = c.tx.Finish(e)
+	if did {
+		c.err = err
+	}
+	c.mu.Unlock()
+	poke(c.wake)
+	return batches, bytes, did
+}
+
+// look returns the window (0: no grant yet), how the channel ended, and the error if it failed.
+func (c *channel) look() (window int64, end credit.End, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tx.Window(), c.tx.State(), c.err
+}
+
+// trySend takes credit for a batch of n bytes.
+func (c *channel) trySend(n int64) (seq uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.tx.CanSend(n) {
+		return 0, false
+	}
+	return c.tx.Send(n), true
+}
+
+// poke wakes the one goroutine that waits on c, or the next that will.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

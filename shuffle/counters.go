@@ -1,0 +1,56 @@
+package shuffle
+
+import "time"
+
+// Counters says what one Writer or Reader did. The fields mean the same in all modes.
+type Counters struct {
+	// Rows, Bytes and Batches passed: written by a Writer (after coalescing, once for each partition that got them), or
+	// returned by a Reader. Bytes are those of the Arrow buffers.
+	Rows, Bytes, Batches int64
+	// Objects are the store objects, or the file ranges of disk mode, that were made (Writer) or read (Reader). A
+	// broadcast object is made once.
+	Objects int64
+	// References to them, sent or received: one for each object and reader.
+	References int64
+	// ControlMessages are what this side sent and that is not data: openings, messages with references, ends, closes,
+	// grants, requests for blocks.
+	ControlMessages int64
+	// BytesCopied after the scatter: encoded, put into the store, received from the network, read from a file.
+	BytesCopied int64
+	// BytesSpilled are written to files by the exchange itself (disk mode). What the object store spills is in its own
+	// statistics.
+	BytesSpilled int64
+	// CreditWait is a Writer's time without credit or room, InputWait a Reader's without input.
+	CreditWait, InputWait time.Duration
+	// PeakQueued is the most bytes that waited at one time: in a Writer's buffers, or in a Reader's queue.
+	PeakQueued int64
+}
+
+// Add adds o; PeakQueued takes the larger.
+func (c *Counters) Add(o Counters) {
+	c.Rows += o.Rows
+	c.Bytes += o.Bytes
+	c.Batches += o.Batches
+	c.Objects += o.Objects
+	c.References += o.References
+	c.ControlMessages += o.ControlMessages
+	c.BytesCopied += o.BytesCopied
+	c.BytesSpilled += o.BytesSpilled
+	c.CreditWait += o.CreditWait
+	c.InputWait += o.InputWait
+	c.PeakQueued = max(c.PeakQueued, o.PeakQueued)
+}
+
+// Stats describes a node's exchanges.
+type Stats struct {
+	Bytes    int64 // exchange memory in use: credit given, queues, fetched blocks, writers' buffers
+	Peak     int64 // the most of it
+	Limit    int64
+	Channels int64 // open, at their readers
+	Writers  int   // open
+	Readers  int   // open
+	Links    int   // streams to other nodes
+	Files    int   // of disk mode
+	Jobs     int   // with anything here
+	Spilled  int64 // bytes that disk mode wrote, ever
+}

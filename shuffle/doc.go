@@ -1,0 +1,47 @@
+// Package shuffle moves record batches between the tasks of a job, from M producers to N partitions, in one of four
+// modes behind one interface.
+//
+// # Vocabulary
+//
+// An [Edge] is one exchange: its job, a number, a mode, the node of each producer and of each partition's reader. A
+// [Writer] is one producer's end, a [Reader] one partition's. A channel is what one producer sends to one partition.
+// Rows go to the partition that a UINT32 column names, to one partition, or to all (see [Route]).
+//
+// # Modes, a file each
+//
+//	streaming     batches, directly, under credits; nothing enters the store        streaming.go
+//	object-store  blocks of about BatchBytes in the producer's store; references    objectstore.go
+//	              go to the partition's queue actor, the reader fetches
+//	concat        a producer's whole output for a partition as one object           concat.go
+//	disk          one file for each producer, sorted by partition in runs; the      disk.go
+//	              reader fetches ranges once the producer has ended
+//
+// All but streaming store blocks on the producer's node and hand out references: they share refwriter.go and
+// refreader.go and never make a producer wait for a reader.
+//
+// # Streaming
+//
+// A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Within the node a
+// batch is handed over as it is. Between nodes it crosses a gRPC stream, one for each pair of nodes and direction, as one
+// Arrow IPC block; the receiving loop never blocks, since only what was granted is sent. Grants and CLOSED come back on
+// the other direction of the stream, where no data is in their way. A channel costs no goroutine.
+//
+// # Invariants
+//
+//   - The memory of queues, granted credit, fetched blocks and writers' buffers stays within Config.MemoryLimit, but for a
+//     small reserve of each open channel (credit.MinWindow and one batch in its writer) and rows larger than a window. In
+//     concat mode a writer holds its whole output instead, by its nature.
+//   - A channel ends once: by its producer (complete), closed by its reader, or failed. A reader never sees io.EOF unless
+//     every producer of the edge ended and all its batches were returned.
+//   - After JobEnded nothing of the job is left: no batch, file, channel or goroutine. Later traffic of it is refused.
+//
+// # Concurrency
+//
+// A Service is for any number of goroutines; a Writer or Reader is for one at a time. Locks are taken in the order
+// Service, queue, memory; no lock is held while something is sent, while a channel is told something, or while waiting.
+//
+// # Failure
+//
+// A producer that fails or a node that dies fails the reader with an error that names it. A reader that leaves early makes
+// producers discard its rows; once all have left, Write returns [ErrClosed].
+package shuffle

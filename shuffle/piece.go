@@ -1,0 +1,98 @@
+package shuffle
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/shuffle/block"
+	"manta/shuffle/rows"
+)
+
+// piece is a batch, or some rows of one, that waits for the credit of one partition.
+type piece struct {
+	batch arrow.RecordBatch // owned; nil once only its block is needed
+	size  int64
+	rows  int64
+	mem   *memoryShare
+	enc   *encoded
+}
+
+// memoryShare is the memory of one batch, shared by its slices and by the partitions it goes to.
+type memoryShare struct {
+	s     *streamSink
+	bytes int64
+	uses  int
+}
+
+func (m *memoryShare) drop() {
+	if m.uses--; m.uses == 0 {
+		m.s.bytes -= m.bytes
+	}
+}
+
+// encoded is the block of a piece, once made, shared by the partitions it goes to.
+type encoded struct {
+	s     *streamSink
+	block *shared
+	uses  int
+}
+
+func (e *encoded) drop() {
+	if e.uses--; e.uses == 0 && e.block != nil {
+		e.s.bytes -= int64(len(e.block.data))
+		e.block.release()
+	}
+}
+
+// newPiece takes b. Copies of the piece, each with a batch reference of its own, may go to `uses` partitions in all.
+func newPiece(s *streamSink, b arrow.RecordBatch, uses int) piece {
+	size := rows.Size(b)
+	s.bytes += size
+	return piece{
+		batch: b, size: size, rows: b.NumRows(),
+		mem: &memoryShare{s: s, bytes: size, uses: uses},
+		enc: &encoded{s: s, uses: uses},
+	}
+}
+
+// drop ends the use of a piece.
+func (p piece) drop() {
+	if p.batch != nil {
+		p.batch.Release()
+	}
+	p.mem.drop()
+	p.enc.drop()
+}
+
+// split ends the piece and returns it as slices of about size bytes.
+func (p *piece) split(size int64) []piece {
+	n := min(p.rows, (p.size+size-1)/max(size, 1))
+	cut := make([]piece, 0, n)
+	for i := range n {
+		from, to := p.rows*i/n, p.rows*(i+1)/n
+		b := p.batch.NewSlice(from, to)
+		p.mem.uses++
+		cut = append(cut, piece{
+			batch: b, size: rows.Size(b), rows: to - from,
+			mem: p.mem, enc: &encoded{s: p.mem.s, uses: 1},
+		})
+	}
+	p.drop()
+	return cut
+}
+
+// encode makes the piece's block, unless another partition's copy has.
+func (p *piece) encode(schema *arrow.Schema) error {
+	if p.enc.block == nil {
+		b, err := block.Encode(p.mem.s.w.s.mem, schema, p.size, p.batch)
+		if err != nil {
+			return err
+		}
+		p.enc.block = shareBlock(b)
+		p.mem.s.bytes += int64(len(p.enc.block.data))
+	}
+	if p.batch != nil {
+		p.batch.Release()
+		p.batch = nil
+	}
+	return nil
+}

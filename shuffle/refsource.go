@@ -1,0 +1,272 @@
+package shuffle
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/objectstore"
+	"manta/shuffle/block"
+	"manta/shuffle/shufflepb"
+)
+
+// refSource reads a refQueue: one goroutine resolves references a block ahead of the reader.
+type refSource struct {
+	r      *Reader
+	e      *Edge
+	q      *refQueue
+	ctx    context.Context
+	cancel context.CancelFunc
+	wake   chan struct{} // capacity 1: out has something
+	taken  chan struct{} // capacity 1: out was emptied
+	out    chan fetched  // capacity 1
+	done   chan struct{} // closed when the goroutine has ended
+	far    farBlocks
+	n      Counters // owned by the goroutine until done
+}
+
+// fetched is a block in memory, or the end.
+type fetched struct {
+	data  []byte
+	bytes int64  // counted in the node's usage
+	free  func() // ends the use of data and of the reference
+	err   error
+}
+
+func newRefSource(r *Reader, e *Edge, partition int) (*refSource, error) {
+	q, err := r.job.refQueue(r.s, e.channel(0, partition, 0))
+	if err != nil {
+		return nil, err
+	}
+	if err := q.attach(e.Producers, e.Mode == Concat); err != nil {
+		return nil, err
+	}
+	for _, n := range e.Producers {
+		if err := r.s.deadError(n); err != nil {
+			q.nodeDead(n, err)
+		}
+	}
+	s := &refSource{
+		r: r, e: e, q: q,
+		wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), out: make(chan fetched, 1), done: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(r.job.ctx)
+	s.far = farBlocks{s: r.s, e: e, ctx: s.ctx}
+	go s.run()
+	return s, nil
+}
+
+func (s *refSource) ready() <-chan struct{} { return s.wake }
+
+func (s *refSource) next() (arrow.RecordBatch, *block.Reader, error) {
+	select {
+	case f := <-s.out:
+		poke(s.taken)
+		if f.err != nil {
+			return nil, nil, f.err
+		}
+		s.r.s.usage.fetched(-f.bytes)
+		blk, err := block.Decode(f.data, s.r.schema, f.free)
+		return nil, blk, err
+	default:
+		return nil, nil, nil
+	}
+}
+
+// run resolves references in order until the end, a failure or the reader's leave.
+func (s *refSource) run() {
+	defer close(s.done)
+	defer func() { s.n.ControlMessages += s.far.close() }()
+	for {
+		ref, ok, err := s.q.next()
+		if err == nil && !ok {
+			select {
+			case <-s.q.wake:
+				continue
+			case <-s.ctx.Done():
+				return
+			}
+		}
+		var f fetched
+		if err == nil {
+			if !s.room(ref.ref.GetSize()) {
+				return
+			}
+			f, err = s.resolve(ref)
+			if err != nil {
+				err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
+			}
+		}
+		f.err = err
+		if err == io.EOF {
+			s.far.flush()
+		}
+		select {
+		case s.out <- f:
+			poke(s.wake)
+		case <-s.ctx.Done():
+			s.discard(f)
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *refSource) discard(f fetched) {
+	if f.free != nil {
+		f.free()
+	}
+	s.r.s.usage.fetched(-f.bytes)
+}
+
+// room waits, unless the node's memory has room for n bytes, until the block before is taken: then this one is the reader's
+// reserve. False: the reader left.
+func (s *refSource) room(n int64) bool {
+	for len(s.out) > 0 && !s.r.s.usage.fits(n) {
+		select {
+		case <-s.taken:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// resolve gets one block into memory.
+func (s *refSource) resolve(q queuedRef) (fetched, error) {
+	s.n.Objects++
+	here := s.e.Producers[q.producer] == s.r.s.node.ID()
+	switch object := len(q.ref.GetObject()) > 0; {
+	case here && object:
+		return s.localObject(q.ref)
+	case here:
+		return s.localRange(q)
+	case object && q.ref.GetSize() > bigBlock:
+		return s.throughStore(q)
+	}
+	return s.farBlock(q)
+}
+
+// localObject reads an object of this node's store in place.
+func (s *refSource) localObject(ref *shufflepb.Ref) (fetched, error) {
+	id, err := objectstore.IDFromBytes(ref.GetObject())
+	if err != nil {
+		return fetched{}, err
+	}
+	o, err := s.r.s.node.Store().Get(id)
+	if err != nil {
+		return fetched{}, err
+	}
+	return fetched{data: o.Bytes(), free: func() {
+		o.Release()
+		s.r.s.releaseHere([]*shufflepb.Ref{ref})
+	}}, nil
+}
+
+// localRange reads a range of a file of this node.
+func (s *refSource) localRange(q queuedRef) (fetched, error) {
+	b, err := s.r.s.openBlock(s.far.request(q))
+	if err != nil {
+		return fetched{}, err
+	}
+	data, err := b.part(0, b.size())
+	if err != nil {
+		return fetched{}, err
+	}
+	return s.owned(q.ref, data.data, data.release)
+}
+
+// farBlock fetches a block of another node.
+func (s *refSource) farBlock(q queuedRef) (fetched, error) {
+	size := int(q.ref.GetSize())
+	var data []byte
+	at := 0
+	err := s.far.fetch(q, func(f *frame) error {
+		if data == nil {
+			data = s.r.s.mem.Allocate(size)
+		}
+		n := f.size()
+		f.copyTo(data[at : at+n])
+		at += n
+		return nil
+	})
+	free := func() {
+		if data != nil {
+			s.r.s.mem.Free(data)
+		}
+	}
+	if err != nil {
+		free()
+		return fetched{}, err
+	}
+	s.far.release(q)
+	return s.owned(q.ref, data, free)
+}
+
+// owned is a block in exchange memory.
+func (s *refSource) owned(ref *shufflepb.Ref, data []byte, free func()) (fetched, error) {
+	s.n.BytesCopied += int64(len(data))
+	if ref.GetCrc() != 0 && crc32.Checksum(data, castagnoli) != ref.GetCrc() {
+		free()
+		return fetched{}, fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.GetSize(), ref.GetOffset())
+	}
+	n := int64(len(data))
+	s.r.s.usage.fetched(n)
+	return fetched{data: data, bytes: n, free: free}, nil
+}
+
+// bigBlock is the size from which a fetched object goes to this node's store, whose limit it then counts in, and which can spill.
+const bigBlock = 8 << 20
+
+// throughStore fetches a large object in parts straight into this node's store.
+func (s *refSource) throughStore(q queuedRef) (fetched, error) {
+	store := s.r.s.node.Store()
+	out, err := store.Create(string(s.e.Job), q.ref.GetSize())
+	if err != nil {
+		return fetched{}, fmt.Errorf("mode %s: %w", s.e.Mode, err)
+	}
+	err = s.far.fetch(q, func(f *frame) error {
+		defer f.free()
+		skip := headerBytes
+		for _, b := range f.payload {
+			data := b.ReadOnlyData()
+			n := min(skip, len(data))
+			skip -= n
+			if _, err := out.Write(data[n:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		out.Abort()
+		return fetched{}, err
+	}
+	id, err := out.Seal()
+	if err != nil {
+		return fetched{}, err
+	}
+	s.far.release(q)
+	s.n.BytesCopied += q.ref.GetSize()
+	return s.localObject(&shufflepb.Ref{Object: id[:], Holder: string(s.e.Job)})
+}
+
+func (s *refSource) close(n *Counters) {
+	s.cancel()
+	<-s.done
+	select {
+	case f := <-s.out:
+		s.discard(f)
+	default:
+	}
+	unread, received, peak := s.q.close()
+	s.n.ControlMessages += giveBack(s.r.s, s.e, unread)
+	s.n.References += received
+	s.n.PeakQueued = peak
+	n.Add(s.n)
+}

@@ -1,0 +1,254 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"manta/actors"
+	"manta/shuffle/shufflepb"
+)
+
+// refsPerMessage keeps a message well within the limit of control messages.
+const refsPerMessage = 256
+
+// refWriter hands references to the queue actors of an edge's partitions, several to a message: while one message is under
+// way, the next references gather. One goroutine, started with the first reference.
+type refWriter struct {
+	w        *Writer
+	producer int
+	ctx      context.Context
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	work    *sync.Cond
+	lanes   []refLane // guarded by mu, like all below
+	todo    fifo[int] // lanes with something to send
+	running bool
+	busy    bool // a message is under way
+	quit    bool
+	gone    int // lanes whose reader has enough
+	err     error
+	control int64
+	refs    int64
+}
+
+type refLane struct {
+	pending []*shufflepb.Ref
+	next    uint64 // number of the first pending reference
+	end     bool   // END is to be sent
+	failed  string // FAILED is to be sent
+	closed  bool
+	ended   bool // END or FAILED was sent
+	queued  bool // in todo
+}
+
+func newRefWriter(w *Writer, producer int) *refWriter {
+	r := &refWriter{w: w, producer: producer, lanes: make([]refLane, len(w.edge.Consumers)), done: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(w.job.ctx)
+	r.work = sync.NewCond(&r.mu)
+	return r
+}
+
+// push gives partition p one more reference.
+func (r *refWriter) push(p int, ref *shufflepb.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &r.lanes[p]
+	if l.closed {
+		r.unwanted([]*shufflepb.Ref{ref})
+		return
+	}
+	r.refs++
+	l.pending = append(l.pending, ref)
+	r.queue(p)
+}
+
+// queue notes that lane p has something to send. mu is held.
+func (r *refWriter) queue(p int) {
+	if l := &r.lanes[p]; !l.queued {
+		l.queued = true
+		r.todo.push(p)
+	}
+	if !r.running {
+		r.running = true
+		go r.run()
+	}
+	r.work.Signal()
+}
+
+func (r *refWriter) run() {
+	defer close(r.done)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		for r.todo.len() == 0 && !r.quit {
+			r.work.Wait()
+		}
+		if r.todo.len() == 0 {
+			return
+		}
+		p := r.todo.pop()
+		l := &r.lanes[p]
+		l.queued = false
+		if l.closed || r.err != nil && l.failed == "" {
+			poke(r.w.wake)
+			continue
+		}
+		m, taken := r.message(p, l)
+		r.busy = true
+		r.control++
+		r.mu.Unlock()
+		closed, err := r.ask(p, m)
+		r.mu.Lock()
+		r.busy = false
+		switch {
+		case err != nil:
+			if r.err == nil {
+				r.err = err
+			}
+		case closed:
+			l.closed = true
+			r.gone++
+			r.unwanted(taken)
+			r.unwanted(l.pending)
+			l.pending = nil
+		}
+		poke(r.w.wake)
+	}
+}
+
+// message takes what lane l has to send, or a part of it. mu is held.
+func (r *refWriter) message(p int, l *refLane) (m *shufflepb.Refs, taken []*shufflepb.Ref) {
+	m = &shufflepb.Refs{Channel: r.w.edge.channel(r.producer, p, r.w.tc.Attempt), First: l.next}
+	if l.failed != "" {
+		m.Failed, l.ended, l.pending = l.failed, true, nil
+		return m, nil
+	}
+	n := min(len(l.pending), refsPerMessage)
+	taken = l.pending[:n:n]
+	l.pending = l.pending[n:]
+	l.next += uint64(n)
+	m.Refs = taken
+	if len(l.pending) > 0 {
+		l.queued = true
+		r.todo.push(p)
+	} else if l.end {
+		m.End, l.ended = true, true
+	}
+	return m, taken
+}
+
+// ask sends a message to the queue actor of partition p, which may have to be made.
+func (r *refWriter) ask(p int, m *shufflepb.Refs) (closed bool, err error) {
+	node := r.w.s.node
+	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+	defer cancel()
+	home := r.w.edge.Consumers[p]
+	to := actors.Address{Node: home, Name: queueName(r.w.edge.Job, queueKey{r.w.edge.ID, uint32(p)})}
+	reply, err := node.Ask(ctx, to, m)
+	if errors.Is(err, actors.ErrActorNotFound) {
+		control := actors.Address{Node: home, Name: controlActor}
+		if _, err := node.Ask(ctx, control, &shufflepb.OpenQueue{Channel: m.Channel}); err != nil {
+			return false, fmt.Errorf("shuffle: node %s: %w", home, err)
+		}
+		reply, err = node.Ask(ctx, to, m)
+	}
+	if err != nil {
+		return false, fmt.Errorf("shuffle: node %s: %w", home, err)
+	}
+	answer, ok := reply.(*shufflepb.RefsReply)
+	if !ok {
+		return false, fmt.Errorf("%w: reply %T", ErrEdge, reply)
+	}
+	return answer.GetClosed(), nil
+}
+
+// unwanted gives back references that no reader will use.
+func (r *refWriter) unwanted(refs []*shufflepb.Ref) { r.w.s.releaseHere(refs) }
+
+// finish sends END on every lane and waits until all is sent.
+func (r *refWriter) finish() error {
+	r.mu.Lock()
+	for p := range r.lanes {
+		r.lanes[p].end = true
+		r.queue(p)
+	}
+	r.mu.Unlock()
+	for {
+		r.mu.Lock()
+		idle, err := r.todo.len() == 0 && !r.busy, r.err
+		r.mu.Unlock()
+		if err != nil || idle {
+			return err
+		}
+		if err := r.w.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// abort sends FAILED on every lane that has not ended, as far as that goes within a few seconds.
+func (r *refWriter) abort(err error) {
+	text := string(encodeFailure(err))
+	r.mu.Lock()
+	for p := range r.lanes {
+		if l := &r.lanes[p]; !l.ended && !l.closed {
+			l.failed = text
+			r.queue(p)
+		}
+	}
+	r.err = nil // of a message to one reader; the others are to know of the failure
+	r.quit = true
+	r.work.Signal()
+	running := r.running
+	r.mu.Unlock()
+	if !running {
+		return
+	}
+	late := time.AfterFunc(5*time.Second, r.cancel)
+	defer late.Stop()
+	<-r.done
+}
+
+// failure is the first error, if any.
+func (r *refWriter) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *refWriter) full() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone == len(r.lanes)
+}
+
+func (r *refWriter) wants(p int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p == toAll {
+		return r.gone < len(r.lanes)
+	}
+	return !r.lanes[p].closed
+}
+
+// release ends the goroutine and counts.
+func (r *refWriter) release() {
+	r.cancel()
+	r.mu.Lock()
+	r.quit = true
+	r.todo.takeAll()
+	r.work.Signal()
+	running := r.running
+	r.mu.Unlock()
+	if running {
+		<-r.done
+	}
+	r.w.n.ControlMessages += r.control
+	r.w.n.References += r.refs
+	r.control, r.refs = 0, 0
+}

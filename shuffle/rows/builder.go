@@ -1,0 +1,269 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// ErrPartition is the error of a partition column that holds a NULL or a number that is no partition.
+var ErrPartition = errors.New("rows: bad partition number")
+
+// ErrSchema is the error of a batch whose columns are not those of the builder.
+var ErrSchema = errors.New("rows: schema mismatch")
+
+// Emit takes one finished batch of a partition.
+type Emit func(partition int, batch arrow.RecordBatch) error
+
+// column builds one column of all partitions.
+type column interface {
+	// append adds the rows idx of arr to partition p (borrows both). All rows of arr, in order, when idx is nil.
+	append(p int, arr arrow.Array, idx []int32) error
+	// finish returns what partition p holds, retained, and empties it.
+	finish(p int) (arrow.Array, error)
+	// bytes is the size of what partition p holds.
+	bytes(p int) int64
+	// room says whether partition p can take the rows idx of arr without passing the limits of its type.
+	room(p int, arr arrow.Array) bool
+	release()
+}
+
+// Builder collects rows for a fixed number of partitions.
+type Builder struct {
+	schema *arrow.Schema
+	target int64
+	cols   []column
+	rows   []int   // rows held, by partition
+	size   []int64 // bytes held, by partition
+	total  int64
+
+	order []int32 // scratch: row numbers sorted by partition
+	start []int32 // scratch: where each partition's rows begin in order
+}
+
+// New makes a builder whose batches have the schema's columns and about target bytes.
+func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int64) *Builder {
+	b := &Builder{
+		schema: schema,
+		target: max(target, 1),
+		rows:   make([]int, partitions),
+		size:   make([]int64, partitions),
+		start:  make([]int32, partitions+1),
+	}
+	for _, f := range schema.Fields() {
+		b.cols = append(b.cols, newColumn(mem, f.Type, partitions))
+	}
+	return b
+}
+
+// Bytes is the memory of the rows held.
+func (b *Builder) Bytes() int64 { return b.total }
+
+// Partitions is their number.
+func (b *Builder) Partitions() int { return len(b.rows) }
+
+// SetTarget changes the size of the batches to come.
+func (b *Builder) SetTarget(bytes int64) { b.target = max(bytes, 1) }
+
+// check refuses a batch whose first columns are not the schema's.
+func (b *Builder) check(batch arrow.RecordBatch) error {
+	if int(batch.NumCols()) < len(b.cols) {
+		return fmt.Errorf("%w: %d columns where %d are due", ErrSchema, batch.NumCols(), len(b.cols))
+	}
+	for i := range b.cols {
+		if got, want := batch.Column(i).DataType(), b.schema.Field(i).Type; !arrow.TypeEqual(got, want) {
+			return fmt.Errorf("%w: column %d (%s) has type %s where %s is due", ErrSchema, i, b.schema.Field(i).Name, got, want)
+		}
+	}
+	return nil
+}
+
+// Scatter adds each row of batch (borrowed) to the partition that the UINT32 column `by` names. Columns after the schema's are
+// dropped.
+func (b *Builder) Scatter(batch arrow.RecordBatch, by int, emit Emit) error {
+	if err := b.check(batch); err != nil {
+		return err
+	}
+	if by < 0 || by >= int(batch.NumCols()) {
+		return fmt.Errorf("%w: no column %d", ErrPartition, by)
+	}
+	parts, ok := batch.Column(by).(*array.Uint32)
+	if !ok {
+		return fmt.Errorf("%w: column %d has type %s, not uint32", ErrPartition, by, batch.Column(by).DataType())
+	}
+	if parts.NullN() > 0 {
+		return fmt.Errorf("%w: NULL", ErrPartition)
+	}
+	if err := b.sort(parts.Uint32Values()); err != nil {
+		return err
+	}
+	for p := range b.rows {
+		idx := b.order[b.start[p]:b.start[p+1]]
+		if len(idx) == 0 {
+			continue
+		}
+		if err := b.ensureRoom(p, batch, emit); err != nil {
+			return err
+		}
+		b.rows[p] += len(idx)
+	}
+	for i, c := range b.cols {
+		arr := batch.Column(i)
+		for p := range b.rows {
+			if idx := b.order[b.start[p]:b.start[p+1]]; len(idx) > 0 {
+				if err := c.append(p, arr, idx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for p := range b.rows {
+		if b.start[p] != b.start[p+1] {
+			if err := b.grown(p, emit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sort fills order and start: a counting sort of the row numbers by partition, stable.
+func (b *Builder) sort(parts []uint32) error {
+	n := uint32(len(b.rows))
+	clear(b.start)
+	count := b.start[1:]
+	for _, p := range parts {
+		if p >= n {
+			return fmt.Errorf("%w: %d of %d", ErrPartition, p, n)
+		}
+		count[p]++
+	}
+	if cap(b.order) < len(parts) {
+		b.order = make([]int32, len(parts))
+	}
+	b.order = b.order[:len(parts)]
+	for p := 1; p < len(b.start); p++ {
+		b.start[p] += b.start[p-1]
+	}
+	// start[p] moves to the end of partition p while rows are placed, so place from the back and it ends at the start.
+	next := b.start[1:]
+	for i := len(parts) - 1; i >= 0; i-- {
+		p := parts[i]
+		next[p]--
+		b.order[next[p]] = int32(i)
+	}
+	copy(b.start, next)
+	b.start[len(b.rows)] = int32(len(parts))
+	return nil
+}
+
+// Add adds all rows of batch (borrowed) to partition p. A batch that is large enough passes whole, without a copy.
+func (b *Builder) Add(p int, batch arrow.RecordBatch, emit Emit) error {
+	if err := b.check(batch); err != nil {
+		return err
+	}
+	n := int(batch.NumRows())
+	if n == 0 {
+		return nil
+	}
+	if b.rows[p] == 0 || b.size[p] >= b.target/2 {
+		if pass := arrayBytes(batch.Columns()[:len(b.cols)]); pass >= b.target/2 {
+			if err := b.flush(p, emit); err != nil {
+				return err
+			}
+			return emit(p, array.NewRecordBatch(b.schema, batch.Columns()[:len(b.cols)], int64(n)))
+		}
+	}
+	if err := b.ensureRoom(p, batch, emit); err != nil {
+		return err
+	}
+	b.rows[p] += n
+	for i, c := range b.cols {
+		if err := c.append(p, batch.Column(i), nil); err != nil {
+			return err
+		}
+	}
+	return b.grown(p, emit)
+}
+
+// ensureRoom flushes partition p when batch would pass the limit of a column's type.
+func (b *Builder) ensureRoom(p int, batch arrow.RecordBatch, emit Emit) error {
+	if b.rows[p] == 0 {
+		return nil
+	}
+	for i, c := range b.cols {
+		if !c.room(p, batch.Column(i)) {
+			return b.flush(p, emit)
+		}
+	}
+	return nil
+}
+
+// grown counts what partition p got and emits it when it has reached the target.
+func (b *Builder) grown(p int, emit Emit) error {
+	var size int64
+	for _, c := range b.cols {
+		size += c.bytes(p)
+	}
+	b.total += size - b.size[p]
+	b.size[p] = size
+	if size < b.target {
+		return nil
+	}
+	return b.flush(p, emit)
+}
+
+// flush emits what partition p holds, if anything.
+func (b *Builder) flush(p int, emit Emit) error {
+	n := b.rows[p]
+	if n == 0 {
+		return nil
+	}
+	arrs := make([]arrow.Array, 0, len(b.cols))
+	defer func() {
+		for _, a := range arrs {
+			a.Release()
+		}
+	}()
+	b.total -= b.size[p]
+	b.size[p], b.rows[p] = 0, 0
+	for _, c := range b.cols {
+		a, err := c.finish(p)
+		if err != nil {
+			return err
+		}
+		arrs = append(arrs, a)
+	}
+	return emit(p, array.NewRecordBatch(b.schema, arrs, int64(n)))
+}
+
+// Flush emits everything held.
+func (b *Builder) Flush(emit Emit) error {
+	for p := range b.rows {
+		if err := b.flush(p, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop forgets what partition p holds.
+func (b *Builder) Drop(p int) {
+	_ = b.flush(p, func(_ int, batch arrow.RecordBatch) error {
+		batch.Release()
+		return nil
+	})
+}
+
+// Release frees everything held. The builder is empty and usable after it.
+func (b *Builder) Release() {
+	for _, c := range b.cols {
+		c.release()
+	}
+	clear(b.rows)
+	clear(b.size)
+	b.total = 0
+}

@@ -1,0 +1,193 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"manta/actors"
+	"manta/shuffle/shufflepb"
+)
+
+// Service is a node's part in all exchanges.
+type Service struct {
+	cfg   Config
+	mem   memory.Allocator
+	usage *usage // set by Register
+
+	node  *actors.Node  // set by Register
+	actor *actors.Actor // set by Register
+
+	spilled atomic.Int64
+	readers atomic.Int64
+
+	closing chan struct{}  // closed by Close
+	running sync.WaitGroup // goroutines that serve other nodes
+
+	mu     sync.Mutex
+	closed bool                     // guarded by mu, like all below
+	jobs   map[actors.JobID]*job    // running
+	tombs  tombs                    // ended
+	dead   map[actors.NodeID]string // why
+	links  map[actors.NodeID]*link
+	// inbound are the other nodes' links, by their node.
+	inbound map[*inbound]actors.NodeID
+}
+
+var _ actors.Service = (*Service)(nil)
+
+// NewService makes the part; actors.Start attaches it. A bad config is reported by Register.
+func NewService(cfg Config) *Service {
+	return &Service{
+		cfg:     cfg,
+		closing: make(chan struct{}),
+		jobs:    map[actors.JobID]*job{},
+		dead:    map[actors.NodeID]string{},
+		links:   map[actors.NodeID]*link{},
+		inbound: map[*inbound]actors.NodeID{},
+	}
+}
+
+// controlActor makes queues that do not exist yet.
+const controlActor = "shuffle"
+
+// Register attaches the data plane to the node.
+func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
+	if err := s.cfg.Validate(); err != nil {
+		return err
+	}
+	if s.cfg.Dir == "" {
+		s.cfg.Dir = filepath.Join(n.Config().DataDir, "shuffle")
+	}
+	if err := sweep(s.cfg.Dir); err != nil {
+		return err
+	}
+	s.node = n
+	s.mem = s.cfg.Allocator
+	s.usage = newUsage(s.cfg.MemoryLimit, int64(s.cfg.BatchBytes))
+	a, err := n.Spawn(controlActor, s.handle)
+	if err != nil {
+		return err
+	}
+	s.actor = a
+	registerData(r, s)
+	return nil
+}
+
+// handle is the control actor.
+func (s *Service) handle(_ context.Context, _ actors.NodeID, m proto.Message) (proto.Message, error) {
+	open, ok := m.(*shufflepb.OpenQueue)
+	if !ok {
+		return nil, fmt.Errorf("%w: message %T", ErrEdge, m)
+	}
+	j, err := s.job(actors.JobID(open.GetChannel().GetJob()))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := j.refQueue(s, open.GetChannel()); err != nil {
+		return nil, err
+	}
+	return &shufflepb.OpenQueueReply{}, nil
+}
+
+// JobEnded drops everything of the job and refuses it from now on.
+func (s *Service) JobEnded(id actors.JobID) {
+	s.mu.Lock()
+	j := s.jobs[id]
+	delete(s.jobs, id)
+	s.tombs.add(id)
+	s.mu.Unlock()
+	if j != nil {
+		j.end(fmt.Errorf("%w: %s", ErrJobEnded, id))
+	}
+}
+
+// NodeDead fails the channels from and to the node.
+func (s *Service) NodeDead(node actors.NodeID, reason string) {
+	err := fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)
+	s.mu.Lock()
+	s.dead[node] = reason
+	for in, from := range s.inbound {
+		if from == node {
+			close(in.kill)
+			delete(s.inbound, in)
+		}
+	}
+	l := s.links[node]
+	jobs := make([]*job, 0, len(s.jobs))
+	for _, j := range s.jobs {
+		jobs = append(jobs, j)
+	}
+	s.mu.Unlock()
+	if l != nil {
+		l.fail(err)
+	}
+	for _, j := range jobs {
+		for _, q := range j.queues() {
+			q.nodeDead(node, err)
+		}
+	}
+}
+
+// deadError is the error of a node that is known to be dead, or nil.
+func (s *Service) deadError(node actors.NodeID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reason, ok := s.dead[node]; ok {
+		return fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)
+	}
+	return nil
+}
+
+// Close ends all exchanges.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	jobs, links := s.jobs, s.links
+	s.jobs, s.links = map[actors.JobID]*job{}, map[actors.NodeID]*link{}
+	s.mu.Unlock()
+	err := errors.New("shuffle: node is closing")
+	for _, j := range jobs {
+		j.end(err)
+	}
+	for _, l := range links {
+		l.fail(err)
+	}
+	s.running.Wait()
+	if s.actor != nil {
+		s.actor.Stop()
+	}
+	return nil
+}
+
+// Stats describes the node now.
+func (s *Service) Stats() Stats {
+	st := Stats{Spilled: s.spilled.Load(), Readers: int(s.readers.Load())}
+	if s.usage == nil {
+		return st
+	}
+	s.usage.stats(&st)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Jobs, st.Links = len(s.jobs), len(s.links)
+	for _, j := range s.jobs {
+		j.mu.Lock()
+		st.Writers += len(j.writers)
+		st.Files += len(j.files)
+		j.mu.Unlock()
+	}
+	return st
+}

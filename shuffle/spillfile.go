@@ -1,0 +1,102 @@
+package shuffle
+
+import (
+	"bufio"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"manta/shuffle/block"
+	"manta/shuffle/shufflepb"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// spillFile is one producer's file of disk mode: blocks, one after another. One goroutine appends; once flushed, any
+// number read.
+type spillFile struct {
+	f    *os.File
+	path string
+	out  *bufio.Writer
+	at   int64        // written so far; the writer's
+	size atomic.Int64 // readable
+}
+
+// newFile makes the file of a producer and registers it with the job, which removes it.
+func (j *job) newFile(s *Service, k fileKey) (*spillFile, error) {
+	dir, err := j.folder(s)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(dir, "rows-*.arrow")
+	if err != nil {
+		return nil, fmt.Errorf("shuffle: mode %s: %w", Disk, err)
+	}
+	sf := &spillFile{f: f, path: f.Name(), out: bufio.NewWriterSize(f, 256<<10)}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended {
+		sf.remove()
+		return nil, fmt.Errorf("%w: %s", ErrJobEnded, j.id)
+	}
+	if j.files[k] != nil {
+		sf.remove()
+		return nil, fmt.Errorf("%w: producer %d of edge %d has a file", ErrEdge, k.producer, k.edge)
+	}
+	j.files[k] = sf
+	return sf, nil
+}
+
+// append writes batches (borrowed) as one block and returns where it is.
+func (f *spillFile) append(mem memory.Allocator, schema *arrow.Schema, batches []arrow.RecordBatch) (*shufflepb.Ref, error) {
+	w := &summer{w: f.out}
+	if err := block.EncodeTo(w, mem, schema, batches...); err != nil {
+		return nil, err
+	}
+	ref := &shufflepb.Ref{Offset: f.at, Size: w.n, Crc: w.crc}
+	f.at += w.n
+	return ref, nil
+}
+
+// flush makes everything readable. Nothing is appended after it.
+func (f *spillFile) flush() error {
+	if err := f.out.Flush(); err != nil {
+		return err
+	}
+	f.size.Store(f.at)
+	return nil
+}
+
+// check refuses a range that is not in the file.
+func (f *spillFile) check(ref *shufflepb.Ref) error {
+	size := f.size.Load()
+	if ref.GetOffset() < 0 || ref.GetSize() < 0 || ref.GetSize() > size || ref.GetOffset() > size-ref.GetSize() {
+		return fmt.Errorf("%w: range of %d bytes at %d in a file of %d", ErrEdge, ref.GetSize(), ref.GetOffset(), size)
+	}
+	return nil
+}
+
+// remove ends the file; reads that are under way fail.
+func (f *spillFile) remove() {
+	_ = f.f.Close()
+	_ = os.Remove(f.path)
+}
+
+// summer counts and sums what passes.
+type summer struct {
+	w   io.Writer
+	n   int64
+	crc uint32
+}
+
+func (s *summer) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.n += int64(n)
+	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
+	return n, err
+}

@@ -1,0 +1,274 @@
+package shuffle
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/actors"
+	"manta/shuffle/credit"
+)
+
+// streamSink sends batches under credits, directly to the readers' queues.
+type streamSink struct {
+	w        *Writer
+	producer int
+	lanes    []lane // by partition
+	bytes    int64  // memory of the pieces that wait for credit
+	gone     int    // lanes whose reader has enough
+}
+
+// lane is a writer's way to one partition.
+type lane struct {
+	ch    *channel
+	queue *streamQueue // of a reader on this node, or nil
+	far   *linkOutlet  // to a reader on another node, or nil
+	fifo  fifo[piece]  // waits for credit
+	shut  bool
+}
+
+func (l *lane) release() {
+	if l.far != nil {
+		l.far.release()
+		l.far = nil
+	}
+}
+
+func newStreamSink(w *Writer, producer int) (*streamSink, error) {
+	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers))}
+	for p, node := range w.edge.Consumers {
+		l := &s.lanes[p]
+		l.ch = newChannel(w.s.node.ID(), w.wake)
+		if err := s.connect(l, p, node, producer); err != nil {
+			s.abort(err)
+			s.release()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *streamSink) connect(l *lane, p int, node actors.NodeID, producer int) error {
+	w := s.w
+	w.n.ControlMessages++
+	if node == w.s.node.ID() {
+		q, err := w.job.streamQueue(w.s, w.edge.ID, uint32(p))
+		if err != nil {
+			return err
+		}
+		l.queue = q
+		q.open(producer, l.ch)
+		return nil
+	}
+	link, err := w.s.link(node)
+	if err != nil {
+		return err
+	}
+	l.far, err = link.open(l.ch, w.edge.channel(producer, p, w.tc.Attempt))
+	return err
+}
+
+func (s *streamSink) put(p int, b arrow.RecordBatch) error {
+	if p != toAll {
+		return s.add(&s.lanes[p], newPiece(s, b, 1))
+	}
+	defer b.Release()
+	open := 0
+	for i := range s.lanes {
+		if !s.lanes[i].shut {
+			open++
+		}
+	}
+	if open == 0 {
+		return nil
+	}
+	b.Retain()
+	first := newPiece(s, b, open)
+	var err error
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		if l.shut {
+			continue
+		}
+		p := first
+		if open--; open > 0 {
+			b.Retain()
+		}
+		if e := s.add(l, p); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// add takes a piece for a lane and sends what its credit allows.
+func (s *streamSink) add(l *lane, p piece) error {
+	l.fifo.push(p)
+	return s.pump(l)
+}
+
+// pump sends of a lane what its credit allows.
+func (s *streamSink) pump(l *lane) error {
+	for l.fifo.len() > 0 {
+		window, end, err := l.ch.look()
+		switch {
+		case end == credit.Failed:
+			return err
+		case end == credit.Closed:
+			s.shut(l)
+			return nil
+		case window == 0:
+			return nil
+		}
+		p := l.fifo.front()
+		if p.batch != nil && p.enc.block == nil && p.size > window/2 && p.rows > 1 {
+			l.fifo.replaceFront(p.split(window / 2))
+			continue
+		}
+		send := s.sendFar
+		if l.queue != nil {
+			send = s.sendNear
+		}
+		if sent, err := send(l, p); err != nil || !sent {
+			return err
+		}
+	}
+	return nil
+}
+
+// shut forgets what waits for a reader that has enough.
+func (s *streamSink) shut(l *lane) {
+	if !l.shut {
+		l.shut = true
+		s.gone++
+	}
+	for _, p := range l.fifo.takeAll() {
+		p.drop()
+	}
+}
+
+// sendNear hands the first piece, if there is credit, to a queue of this node, as it is.
+func (s *streamSink) sendNear(l *lane, p *piece) (bool, error) {
+	cost := max(p.size, 1)
+	seq, ok := l.ch.trySend(cost)
+	if !ok {
+		return false, nil
+	}
+	it := streamItem{producer: s.producer, cost: cost, batch: p.batch}
+	s.w.sent(p.rows, p.size)
+	p.batch = nil
+	l.fifo.pop().drop()
+	ok, err := l.queue.admit(s.producer, seq, cost)
+	if err != nil || !ok {
+		it.batch.Release()
+		return true, err
+	}
+	l.queue.deliver(it)
+	return true, nil
+}
+
+// sendFar sends the first piece, if there is credit, to another node, as a block.
+func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
+	if err := p.encode(s.w.opts.Schema); err != nil {
+		return false, err
+	}
+	blk := p.enc.block
+	seq, ok := l.ch.trySend(int64(len(blk.data)))
+	if !ok {
+		return false, nil
+	}
+	s.w.sent(p.rows, p.size)
+	s.w.n.BytesCopied += int64(len(blk.data))
+	blk.refs.Add(1)
+	l.fifo.pop().drop()
+	defer blk.release()
+	return true, l.far.sendBlock(seq, blk)
+}
+
+func (s *streamSink) settle(limit int64) error {
+	for {
+		for i := range s.lanes {
+			if err := s.pump(&s.lanes[i]); err != nil {
+				return err
+			}
+		}
+		if s.bytes <= limit {
+			return nil
+		}
+		if err := s.w.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *streamSink) finish() error {
+	if err := s.settle(0); err != nil {
+		return err
+	}
+	// A failure that came in the meantime must not be taken for the end.
+	for i := range s.lanes {
+		if _, end, err := s.lanes[i].ch.look(); end == credit.Failed {
+			return err
+		}
+	}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		batches, bytes, _ := l.ch.finish(credit.Ended, nil)
+		s.w.n.ControlMessages++
+		if l.queue != nil {
+			l.queue.end(s.producer, batches, bytes)
+		} else if err := l.far.end(batches, bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *streamSink) abort(err error) {
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		if l.ch == nil {
+			continue
+		}
+		l.ch.finish(credit.Failed, err)
+		s.w.n.ControlMessages++
+		switch {
+		case l.queue != nil:
+			l.queue.lost(s.producer, err)
+		case l.far != nil:
+			_ = l.far.fail(err) // a broken stream fails the reader as well
+		}
+	}
+}
+
+func (s *streamSink) held() int64 { return s.bytes }
+
+func (s *streamSink) done() bool {
+	if s.gone < len(s.lanes) {
+		for i := range s.lanes {
+			s.wants(i)
+		}
+	}
+	return s.gone == len(s.lanes)
+}
+
+func (s *streamSink) wants(p int) bool {
+	if p == toAll {
+		return s.gone < len(s.lanes)
+	}
+	l := &s.lanes[p]
+	if !l.shut {
+		if _, end, _ := l.ch.look(); end == credit.Closed {
+			s.shut(l)
+		}
+	}
+	return !l.shut
+}
+
+func (s *streamSink) release() {
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		for _, p := range l.fifo.takeAll() {
+			p.drop()
+		}
+		l.release()
+	}
+}

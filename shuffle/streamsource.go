@@ -1,0 +1,51 @@
+package shuffle
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/shuffle/block"
+)
+
+// streamSource reads a streamQueue.
+type streamSource struct {
+	r *Reader
+	q *streamQueue
+}
+
+func newStreamSource(r *Reader, e *Edge, partition int) (*streamSource, error) {
+	q, err := r.job.streamQueue(r.s, e.ID, uint32(partition))
+	if err != nil {
+		return nil, err
+	}
+	if err := q.attach(e.Producers); err != nil {
+		return nil, err
+	}
+	for _, n := range e.Producers {
+		if err := r.s.deadError(n); err != nil {
+			q.nodeDead(n, err)
+		}
+	}
+	return &streamSource{r: r, q: q}, nil
+}
+
+func (s *streamSource) ready() <-chan struct{} { return s.q.wake }
+
+func (s *streamSource) next() (arrow.RecordBatch, *block.Reader, error) {
+	it, ok, err := s.q.next()
+	switch {
+	case err != nil || !ok:
+		return nil, nil, err
+	case it.batch != nil:
+		b, err := s.r.conform(it.batch)
+		return b, nil, err
+	}
+	s.r.n.BytesCopied += int64(len(it.block))
+	blk, err := block.Decode(it.block, s.r.schema, func() { s.r.s.mem.Free(it.block) })
+	return nil, blk, err
+}
+
+func (s *streamSource) close(n *Counters) {
+	peak, control := s.q.close()
+	n.PeakQueued = max(n.PeakQueued, peak)
+	n.ControlMessages += control
+}

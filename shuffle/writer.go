@@ -1,0 +1,295 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/actors"
+	"manta/shuffle/rows"
+)
+
+// RouteKind says how a writer's rows find their partitions.
+type RouteKind uint8
+
+const (
+	ByColumn RouteKind = iota // each row to the partition that a UINT32 column names
+	ToAll                     // each row to every partition
+	To                        // all rows to one partition
+)
+
+// Route is where a writer's rows go.
+type Route struct {
+	Kind      RouteKind
+	Column    int // of ByColumn: its position in the batches
+	Partition int // of To
+}
+
+// WriterOptions say what a writer is given.
+type WriterOptions struct {
+	// Columns is the number of data columns, the first ones; the rest are for routing and are dropped.
+	Columns int
+	Route   Route
+	// Schema is that of the data columns.
+	Schema *arrow.Schema
+}
+
+// toAll stands for every partition where one is named.
+const toAll = -1
+
+// sink is a mode's side of a Writer. Its methods run on the writer's goroutine, fail and stop excepted.
+type sink interface {
+	// put takes a batch for a partition, or for all.
+	put(p int, b arrow.RecordBatch) error
+	// settle returns once the sink holds at most limit bytes; it may wait.
+	settle(limit int64) error
+	// finish sends what is left and END on every channel.
+	finish() error
+	// abort sends FAILED on every channel that has not ended.
+	abort(err error)
+	// held is the memory it holds.
+	held() int64
+	// done says that every reader has enough.
+	done() bool
+	// wants says whether partition p, or any for toAll, still has a reader.
+	wants(p int) bool
+	// release frees everything; last, and in any case.
+	release()
+}
+
+// Writer is one producer's end of an edge. It is for one goroutine. End it with Close or Abort.
+type Writer struct {
+	s    *Service
+	tc   *actors.TaskContext
+	job  *job
+	edge *Edge
+	opts WriterOptions
+	rows *rows.Builder
+	sink sink
+	wake chan struct{} // capacity 1: something changed that settle may wait for
+
+	held  int64 // as counted in the node's usage
+	share int64 // of the node's memory
+	ended bool
+	n     Counters
+
+	failure atomic.Pointer[error] // set by fail, from outside
+	once    sync.Once
+}
+
+// Writer opens producer's end of the edge. The task must run on the node that the edge names for it.
+func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o WriterOptions) (*Writer, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	switch {
+	case producer < 0 || producer >= len(e.Producers) || e.Producers[producer] != s.node.ID():
+		return nil, fmt.Errorf("%w: %s has no producer %d on node %s", ErrEdge, e, producer, s.node.ID())
+	case o.Schema == nil || o.Columns != o.Schema.NumFields():
+		return nil, fmt.Errorf("%w: %d data columns and a schema of another size", ErrEdge, o.Columns)
+	case o.Route.Kind > To, o.Route.Kind == To && (o.Route.Partition < 0 || o.Route.Partition >= len(e.Consumers)):
+		return nil, fmt.Errorf("%w: route %+v for %d partitions", ErrEdge, o.Route, len(e.Consumers))
+	}
+	j, err := s.job(e.Job)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{s: s, tc: tc, job: j, edge: e, opts: o, wake: make(chan struct{}, 1)}
+	partitions := len(e.Consumers)
+	if o.Route.Kind != ByColumn {
+		partitions = 1
+	}
+	w.rows = rows.New(s.mem, o.Schema, partitions, int64(s.cfg.BatchBytes))
+	s.usage.addWriters(1)
+	if err := j.addWriter(w); err != nil {
+		w.cleanup()
+		return nil, err
+	}
+	switch e.Mode {
+	case Streaming:
+		w.sink, err = newStreamSink(w, producer)
+	case ObjectStore:
+		w.sink = newObjectSink(w, producer)
+	case Concat:
+		w.sink = newConcatSink(w, producer)
+	case Disk:
+		w.sink, err = newDiskSink(w, producer)
+	}
+	if err != nil {
+		w.cleanup()
+		return nil, err
+	}
+	w.account()
+	return w, nil
+}
+
+func (j *job) addWriter(w *Writer) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended {
+		return fmt.Errorf("%w: %s", ErrJobEnded, j.id)
+	}
+	j.writers[w] = struct{}{}
+	return nil
+}
+
+// account reports what the writer holds and adapts the size of batches to its share of the memory.
+func (w *Writer) account() {
+	now := w.rows.Bytes() + w.sink.held()
+	w.share = w.s.usage.writerHolds(w.held, now)
+	w.held = now
+	w.n.PeakQueued = max(w.n.PeakQueued, now)
+	// Builders allocate up to twice what they hold; half of the share is theirs.
+	target := w.share / 4 / int64(w.rows.Partitions())
+	w.rows.SetTarget(min(int64(w.s.cfg.BatchBytes), max(target, 1<<10)))
+}
+
+// Write sends the rows of batch (borrowed) on their way. It may wait for credit. After ErrClosed the caller should
+// stop: every reader has enough.
+func (w *Writer) Write(batch arrow.RecordBatch) error {
+	if w.ended {
+		return errors.New("shuffle: write after the end")
+	}
+	if err := w.check(); err != nil {
+		return err
+	}
+	if w.sink.done() {
+		return ErrClosed
+	}
+	var err error
+	switch w.opts.Route.Kind {
+	case ByColumn:
+		err = w.rows.Scatter(batch, w.opts.Route.Column, w.emit)
+	default:
+		err = w.rows.Add(0, batch, w.emit)
+	}
+	w.account()
+	if err != nil {
+		return err
+	}
+	return w.settle(w.share / 2)
+}
+
+// check returns why the writer cannot go on.
+func (w *Writer) check() error {
+	if err := w.failure.Load(); err != nil {
+		return *err
+	}
+	return context.Cause(w.tc)
+}
+
+// emit passes a coalesced batch on.
+func (w *Writer) emit(p int, b arrow.RecordBatch) error {
+	switch w.opts.Route.Kind {
+	case ToAll:
+		p = toAll
+	case To:
+		p = w.opts.Route.Partition
+	}
+	if !w.sink.wants(p) {
+		b.Release()
+		return nil
+	}
+	return w.sink.put(p, b)
+}
+
+func (w *Writer) settle(limit int64) error {
+	if w.sink.held() <= limit {
+		return nil
+	}
+	err := w.sink.settle(limit)
+	w.account()
+	return err
+}
+
+// sent counts a batch that a partition got.
+func (w *Writer) sent(rows, bytes int64) {
+	w.n.Rows += rows
+	w.n.Bytes += bytes
+	w.n.Batches++
+}
+
+// wait gives the slot back until something changes.
+func (w *Writer) wait() error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() { w.n.CreditWait += time.Since(start) }()
+	return w.tc.Yield(func() error {
+		select {
+		case <-w.wake:
+			return w.check()
+		case <-w.tc.Done():
+			return context.Cause(w.tc)
+		}
+	})
+}
+
+// Close sends the rest and ends every channel. On error nothing is complete: the readers get the error.
+func (w *Writer) Close() (Counters, error) {
+	if w.ended {
+		return w.n, nil
+	}
+	err := w.check()
+	if err == nil {
+		err = w.rows.Flush(w.emit)
+		w.account()
+	}
+	if err == nil {
+		err = w.sink.finish()
+	}
+	if err != nil {
+		w.Abort(err)
+		return w.n, err
+	}
+	w.ended = true
+	w.cleanup()
+	return w.n, nil
+}
+
+// Abort ends every channel as failed. After Close or Abort it does nothing.
+func (w *Writer) Abort(err error) {
+	if w.ended {
+		return
+	}
+	w.ended = true
+	if err == nil {
+		err = errors.New("aborted")
+	}
+	if !errors.Is(err, ErrProducer) {
+		err = fmt.Errorf("%w: %s: %w", ErrProducer, w.name(), err)
+	}
+	w.sink.abort(err)
+	w.cleanup()
+}
+
+// name names the producer in errors.
+func (w *Writer) name() string { return fmt.Sprintf("task %s on node %s", w.tc.Task, w.s.node.ID()) }
+
+// fail ends the writer from outside: what it waits for will not come.
+func (w *Writer) fail(err error) {
+	w.failure.CompareAndSwap(nil, &err)
+	poke(w.wake)
+}
+
+// cleanup frees everything, once.
+func (w *Writer) cleanup() {
+	w.once.Do(func() {
+		w.rows.Release()
+		if w.sink != nil {
+			w.sink.release()
+		}
+		w.s.usage.writerHolds(w.held, 0)
+		w.s.usage.addWriters(-1)
+		w.held = 0
+		w.job.mu.Lock()
+		delete(w.job.writers, w)
+		w.job.mu.Unlock()
+	})
+}
