@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // PlanningDisabled are the optimizers that must be off in an instance that serves [Conn.Plan]: their output can't be
@@ -27,7 +26,7 @@ type Config struct {
 	Threads            int               // 0 = 1; see the package comment
 	DisabledOptimizers string            // comma-separated, for the whole instance
 	LosslessArrow      bool              // see Exchangeable
-	Settings           map[string]string // further DuckDB settings, by DuckDB's names; they win
+	Settings           map[string]string // further settings, by DuckDB's names, set globally after the rest; they win
 }
 
 // Validate reports the first field that can't be used.
@@ -50,7 +49,7 @@ func (c Config) String() string {
 	return fmt.Sprintf("threads=%d memory=%d temp=%q", max(c.Threads, 1), c.MemoryLimit, c.TempDir)
 }
 
-// settings returns the configuration as DuckDB's own settings. Nothing is ever downloaded or loaded from outside:
+// settings returns the configuration as DuckDB's own settings, apart from c.Settings. Nothing is ever downloaded or loaded from outside:
 // what a query may use is what is linked in.
 func (c Config) settings() map[string]string {
 	s := map[string]string{
@@ -68,9 +67,6 @@ func (c Config) settings() map[string]string {
 	}
 	if c.MaxTempBytes > 0 {
 		s["max_temp_directory_size"] = bytesText(c.MaxTempBytes)
-	}
-	for k, v := range c.Settings {
-		s[strings.ToLower(k)] = v
 	}
 	return s
 }

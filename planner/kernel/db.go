@@ -45,7 +45,7 @@ func Open(c Config) (*DB, error) {
 	if duckdb.OpenExt("", &db.handle, config, &message) != duckdb.StateSuccess {
 		return nil, fmt.Errorf("kernel: open: %w", newError(message))
 	}
-	if err := db.registerFunctions(); err != nil {
+	if err := db.prepare(c.Settings); err != nil {
 		duckdb.Close(&db.handle)
 		return nil, err
 	}
@@ -98,15 +98,21 @@ func (db *DB) Close() error {
 	return nil
 }
 
-func (db *DB) registerFunctions() error {
-	var conn duckdb.Connection
-	if duckdb.Connect(db.handle, &conn) != duckdb.StateSuccess {
+// prepare registers the package's functions and applies settings.
+func (db *DB) prepare(settings map[string]string) error {
+	c := &Conn{db: db}
+	if duckdb.Connect(db.handle, &c.handle) != duckdb.StateSuccess {
 		return errors.New("kernel: DuckDB refuses a connection")
 	}
-	defer duckdb.Disconnect(&conn)
-	handle := C.manta_handle(conn.Ptr)
+	defer duckdb.Disconnect(&c.handle)
+	handle := C.manta_handle(c.handle.Ptr)
 	if C.manta_register_functions(handle) != 0 || C.manta_register_stream_function(handle) != 0 {
 		return errors.New("kernel: DuckDB refuses a function")
+	}
+	for name, value := range settings {
+		if err := c.command("SET GLOBAL " + QuoteIdent(name) + " = " + QuoteString(value)); err != nil {
+			return fmt.Errorf("%w: %s = %q: %w", ErrConfig, name, value, err)
+		}
 	}
 	return nil
 }

@@ -62,9 +62,9 @@ func batchTexts(b arrow.RecordBatch) []string {
 	for row := range int(b.NumRows()) {
 		var values []string
 		for col := range int(b.NumCols()) {
-			values = append(values, b.Column(col).ValueStr(row))
+			values = append(values, b.Column(col).ValueStr(row)) // may alias the batch
 		}
-		out = append(out, strings.Join(values, "|"))
+		out = append(out, strings.Clone(strings.Join(values, "|")))
 	}
 	return out
 }

@@ -6,12 +6,12 @@ package kernel
 import "C"
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/cdata"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 	duckdb "github.com/duckdb/duckdb-go-bindings"
 )
 
@@ -46,11 +46,16 @@ func resultSchema(result *duckdb.Result, options duckdb.ArrowOptions) (*arrow.Sc
 	if failed := C.duckdb_to_arrow_schema(C.manta_handle(options.Ptr), &types[0], &names[0], C.uint64_t(n), &out); failed != nil {
 		return nil, nil, arrowError(failed)
 	}
-	schema, err := cdata.ImportCArrowSchema(schemaOf(&out))
+	meta := readMetadata(&out)
+	schema, err := cdata.ImportCArrowSchema(schemaOf(&out)) // releases out
 	if err != nil {
 		return nil, nil, fmt.Errorf("kernel: result schema: %w", err)
 	}
-	return storageSchema(schema), typeNames, nil
+	fields := make([]arrow.Field, n)
+	for i, f := range schema.Fields() {
+		fields[i] = meta.children[i].restore(f)
+	}
+	return arrow.NewSchema(fields, nil), typeNames, nil
 }
 
 // arrowError takes an error that DuckDB's Arrow functions return.
@@ -59,48 +64,86 @@ func arrowError(failed C.manta_handle) error {
 	return newError(C.GoString(C.duckdb_error_data_message(failed)))
 }
 
-// storageSchema replaces extension types by their storage, keeping the extension's name and parameters as metadata
-// of the field. Whether Arrow knows an extension depends on what else the process imports; the kernel's schemas do not.
-func storageSchema(s *arrow.Schema) *arrow.Schema {
-	fields := make([]arrow.Field, s.NumFields())
-	for i, f := range s.Fields() {
-		fields[i] = storageField(f)
-	}
-	meta := s.Metadata()
-	return arrow.NewSchema(fields, &meta)
+// metadata is the metadata of a field in C and of its children. cdata drops what the fields of a map have, and with it
+// the names of DuckDB's own types.
+type metadata struct {
+	own      arrow.Metadata
+	children []metadata
 }
 
-func storageField(f arrow.Field) arrow.Field {
+func readMetadata(s *C.struct_ArrowSchema) metadata {
+	m := metadata{own: decodeMetadata(unsafe.Pointer(s.metadata))}
+	for _, child := range unsafe.Slice(s.children, s.n_children) {
+		m.children = append(m.children, readMetadata(child))
+	}
+	return m
+}
+
+// restore returns the field with the metadata of everything in it.
+func (m metadata) restore(f arrow.Field) arrow.Field {
+	f.Metadata = m.own
+	at := m.children
+	if f.Type.ID() == arrow.MAP {
+		at = m.children[0].children // mapChildren passes the key and the value
+	}
+	return mapChildren(f, func(child arrow.Field) arrow.Field {
+		next := at[0]
+		at = at[1:]
+		return next.restore(child)
+	})
+}
+
+// decodeMetadata reads pairs of texts, each after its length, as the C data interface has them.
+func decodeMetadata(p unsafe.Pointer) arrow.Metadata {
+	if p == nil {
+		return arrow.Metadata{}
+	}
+	number := func() int {
+		n := binary.NativeEndian.Uint32(unsafe.Slice((*byte)(p), 4))
+		p = unsafe.Add(p, 4)
+		return int(n)
+	}
+	text := func() string {
+		n := number()
+		s := string(unsafe.Slice((*byte)(p), n))
+		p = unsafe.Add(p, n)
+		return s
+	}
+	n := number()
+	keys, values := make([]string, n), make([]string, n)
+	for i := range n {
+		keys[i], values[i] = text(), text()
+	}
+	return arrow.NewMetadata(keys, values)
+}
+
+// mapChildren returns the field with the child fields of its type, if it has any, replaced by change; of a map, its
+// key and its value.
+func mapChildren(f arrow.Field, change func(arrow.Field) arrow.Field) arrow.Field {
+	all := func(fields []arrow.Field) []arrow.Field {
+		out := make([]arrow.Field, len(fields))
+		for i, f := range fields {
+			out[i] = change(f)
+		}
+		return out
+	}
 	switch t := f.Type.(type) {
-	case arrow.ExtensionType:
-		keys := append(append([]string{}, f.Metadata.Keys()...), ipc.ExtensionTypeKeyName, ipc.ExtensionMetadataKeyName)
-		values := append(append([]string{}, f.Metadata.Values()...), t.ExtensionName(), t.Serialize())
-		f.Type, f.Metadata = t.StorageType(), arrow.NewMetadata(keys, values)
-		return storageField(f)
 	case *arrow.ListType:
-		f.Type = arrow.ListOfField(storageField(t.ElemField()))
+		f.Type = arrow.ListOfField(change(t.ElemField()))
 	case *arrow.LargeListType:
-		f.Type = arrow.LargeListOfField(storageField(t.ElemField()))
+		f.Type = arrow.LargeListOfField(change(t.ElemField()))
 	case *arrow.FixedSizeListType:
-		f.Type = arrow.FixedSizeListOfField(t.Len(), storageField(t.ElemField()))
+		f.Type = arrow.FixedSizeListOfField(t.Len(), change(t.ElemField()))
 	case *arrow.MapType:
-		m := arrow.MapOfFields(storageField(t.KeyField()), storageField(t.ItemField()))
+		m := arrow.MapOfFields(change(t.KeyField()), change(t.ItemField()))
 		m.KeysSorted = t.KeysSorted
 		f.Type = m
 	case *arrow.StructType:
-		f.Type = arrow.StructOf(storageFields(t.Fields())...)
+		f.Type = arrow.StructOf(all(t.Fields())...)
 	case *arrow.SparseUnionType:
-		f.Type = arrow.SparseUnionOf(storageFields(t.Fields()), t.TypeCodes())
+		f.Type = arrow.SparseUnionOf(all(t.Fields()), t.TypeCodes())
 	case *arrow.DenseUnionType:
-		f.Type = arrow.DenseUnionOf(storageFields(t.Fields()), t.TypeCodes())
+		f.Type = arrow.DenseUnionOf(all(t.Fields()), t.TypeCodes())
 	}
 	return f
-}
-
-func storageFields(fields []arrow.Field) []arrow.Field {
-	out := make([]arrow.Field, len(fields))
-	for i, f := range fields {
-		out[i] = storageField(f)
-	}
-	return out
 }

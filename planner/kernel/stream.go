@@ -46,8 +46,9 @@ type inStream struct {
 	c      *C.struct_manta_stream
 
 	mu     sync.Mutex
-	opened bool  // guarded by mu
-	end    error // guarded by mu; io.EOF or the error of Next
+	pieces *splitter // guarded by mu
+	opened bool      // guarded by mu
+	end    error     // guarded by mu; io.EOF or the error of Next
 }
 
 // RegisterStream makes s readable as the view name, once, by one query on this connection; other connections don't
@@ -58,7 +59,8 @@ func (c *Conn) RegisterStream(name string, s Stream) (drop func(), err error) {
 		s.Close()
 		return nil, err
 	}
-	in := &inStream{conn: c, name: name, src: s, schema: s.Schema(), id: uintptr(nextStream.Add(1))}
+	in := &inStream{conn: c, name: name, src: s, schema: storageSchema(s.Schema()), id: uintptr(nextStream.Add(1))}
+	in.pieces = newSplitter(in.schema)
 	in.c = C.manta_stream_new(C.uintptr_t(in.id), C.uint64_t(in.schema.NumFields()))
 	streams.Store(in.id, in)
 	for i := range in.schema.NumFields() {
@@ -83,6 +85,9 @@ func (s *inStream) setColumn(i int) (err error) {
 		}
 	}()
 	field := s.schema.Field(i)
+	if what := cannotTravel(field.Type); what != "" {
+		return errors.New(what)
+	}
 	empty := array.MakeArrayOfNull(memory.DefaultAllocator, field.Type, 0)
 	defer empty.Release()
 	one := arrow.NewSchema([]arrow.Field{field}, nil)
@@ -98,6 +103,24 @@ func (s *inStream) setColumn(i int) (err error) {
 		return arrowError(failed)
 	}
 	return nil
+}
+
+// cannotTravel says why a type can't be read, if so. ExchangeType is the same rule for DuckDB's types.
+func cannotTravel(t arrow.DataType) string {
+	switch t.ID() {
+	case arrow.DICTIONARY: // DuckDB frees the dictionary of an imported vector before the vector
+		return "a dictionary does not travel, cast it (ENUM to VARCHAR) before"
+	case arrow.SPARSE_UNION, arrow.DENSE_UNION: // Arrow can't gather their values
+		return "a union does not travel"
+	}
+	if nested, ok := t.(arrow.NestedType); ok {
+		for _, f := range nested.Fields() {
+			if what := cannotTravel(f.Type); what != "" {
+				return what
+			}
+		}
+	}
+	return ""
 }
 
 // drop removes the view and frees the stream. Removing the view also ends what the connection still holds of a
@@ -120,6 +143,7 @@ func (s *inStream) drop() error {
 func (s *inStream) free() {
 	streams.Delete(s.id)
 	C.manta_stream_free(s.c)
+	s.pieces.release()
 	s.src.Close()
 }
 
@@ -162,7 +186,7 @@ func (s *inStream) next(out *C.struct_ArrowArray) error {
 	return nil
 }
 
-// pull returns the next batch, retained, and checks it: DuckDB reads its memory as the registered schema says.
+// pull returns the next batch for DuckDB, retained, and never an empty one, which would be the end.
 func (s *inStream) pull() (batch arrow.RecordBatch, err error) {
 	// A panic must not unwind through DuckDB's frames.
 	defer func() {
@@ -171,34 +195,19 @@ func (s *inStream) pull() (batch arrow.RecordBatch, err error) {
 		}
 	}()
 	for {
+		if piece, err := s.pieces.next(); piece != nil || err != nil {
+			return piece, err
+		}
 		batch, err := s.src.Next()
 		if err != nil {
 			return nil, err
 		}
-		if !sameLayout(batch.Schema(), s.schema) {
-			defer batch.Release()
-			return nil, fmt.Errorf("kernel: stream %s: a batch of schema %v in a stream of schema %v", s.name, batch.Schema(), s.schema)
+		stored, ok := toStorage(batch, s.schema)
+		if !ok {
+			return nil, fmt.Errorf("kernel: stream %s: a batch of %v in a stream of %v", s.name, batch.Schema(), s.schema)
 		}
-		if batch.NumRows() > 0 {
-			return batch, nil
-		}
-		batch.Release() // no rows would be the end for DuckDB
+		s.pieces.put(stored)
 	}
-}
-
-func sameLayout(a, b *arrow.Schema) bool {
-	if a == b {
-		return true
-	}
-	if a.NumFields() != b.NumFields() {
-		return false
-	}
-	for i := range a.NumFields() {
-		if !arrow.TypeEqual(a.Field(i).Type, b.Field(i).Type) {
-			return false
-		}
-	}
-	return true
 }
 
 // streams finds a registered stream by the id that its C side holds.
