@@ -30,6 +30,7 @@ const (
 type Placed struct {
 	Root   plan.Node
 	Dist   Distribution
+	Rows   float64   // estimate
 	Shared []*Shared // in an order in which each reads only earlier ones
 	Notes  []string  // what runs in a single task although its input could be spread, and why
 }
@@ -43,7 +44,7 @@ func Place(root plan.Node, o Options) (*Placed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Placed{Root: out.node, Dist: out.dist, Shared: p.shared, Notes: p.notes}, nil
+	return &Placed{Root: out.node, Dist: out.dist, Rows: out.rows, Shared: p.shared, Notes: p.notes}, nil
 }
 
 // placer holds what is known while a plan is placed.

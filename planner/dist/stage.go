@@ -66,7 +66,7 @@ func Cut(p *Placed, partitions int) *Plan {
 		c.stages[s] = c.stage(s.Def, s.Dist, s.Name)
 	}
 	root := c.stage(p.Root, p.Dist, "")
-	c.plan.Result = c.edge(root, nil, Gather, nil, 0)
+	c.plan.Result = c.edge(root, nil, Gather, nil, p.Rows)
 	c.removeUnread()
 	for i, s := range c.plan.Stages {
 		s.ID = i
@@ -114,8 +114,9 @@ func (c *cutter) fragment(n plan.Node, to *Stage) plan.Node {
 		return n
 	}
 	cut := make([]plan.Node, len(children))
-	for i, child := range children {
-		cut[i] = c.fragment(child, to)
+	// A join reads its right side first, so the stages that make it come first too.
+	for i := len(children) - 1; i >= 0; i-- {
+		cut[i] = c.fragment(children[i], to)
 	}
 	return n.WithChildren(cut)
 }

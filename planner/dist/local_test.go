@@ -1,0 +1,283 @@
+package dist
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"manta/planner/kernel"
+	"manta/planner/plan"
+	"manta/planner/split"
+)
+
+// rig runs distributed plans without a cluster: real fragments in a real DuckDB,
+// one task after the other, with slices of batches for exchanges. What it gives
+// must be what DuckDB gives for the original text.
+type rig struct {
+	t        *testing.T
+	planning *kernel.Conn
+	running  *kernel.DB
+	tables   []string
+	views    int
+}
+
+func newRig(t *testing.T) *rig {
+	planning, err := kernel.Open(kernel.Config{DisabledOptimizers: kernel.PlanningDisabled})
+	require.NoError(t, err)
+	running, err := kernel.Open(kernel.Config{DisabledOptimizers: kernel.ExecutingDisabled, LosslessArrow: true})
+	require.NoError(t, err)
+	conn, err := planning.Connect()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		require.NoError(t, planning.Close())
+		require.NoError(t, running.Close())
+	})
+	return &rig{t: t, planning: conn, running: running}
+}
+
+// table makes a table of Parquet files, each the result of one query.
+func (r *rig) table(dir, name string, queries ...string) {
+	for i, q := range queries {
+		path := filepath.Join(dir, fmt.Sprintf("%s-%d.parquet", name, i))
+		r.exec("COPY (" + q + ") TO " + plan.Literal(path) + " (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+	}
+	r.view(name, filepath.Join(dir, name+"-*.parquet"))
+}
+
+func (r *rig) view(name, glob string) {
+	statement := "CREATE VIEW " + name + " AS SELECT * FROM read_parquet(" + plan.Literal(glob) + ")"
+	r.exec(statement)
+	r.tables = append(r.tables, statement)
+}
+
+func (r *rig) exec(sql string) {
+	require.NoError(r.t, r.planning.Exec(context.Background(), sql), sql)
+}
+
+// rows runs a query in one process and gives its rows as texts.
+func (r *rig) rows(db *kernel.DB, sql string) []string {
+	conn, err := db.Connect()
+	require.NoError(r.t, err)
+	defer conn.Close()
+	batches := r.collect(conn, sql)
+	defer release(batches)
+	return texts(batches)
+}
+
+func (r *rig) collect(conn *kernel.Conn, sql string) []arrow.RecordBatch {
+	rows, err := conn.Query(context.Background(), sql)
+	require.NoError(r.t, err, sql)
+	defer rows.Close()
+	var out []arrow.RecordBatch
+	for {
+		b, err := rows.Next()
+		if err == io.EOF {
+			return out
+		}
+		require.NoError(r.t, err, sql)
+		out = append(out, b)
+	}
+}
+
+func release(batches []arrow.RecordBatch) {
+	for _, b := range batches {
+		b.Release()
+	}
+}
+
+func texts(batches []arrow.RecordBatch) []string {
+	var out []string
+	for _, b := range batches {
+		for i := range int(b.NumRows()) {
+			cells := make([]string, b.NumCols())
+			for c := range cells {
+				cells[c] = strings.Clone(b.Column(c).ValueStr(i)) // it may lie in the batch
+			}
+			out = append(out, strings.Join(cells, "|"))
+		}
+	}
+	return out
+}
+
+// place plans and places a query.
+func (r *rig) place(sql string, o Options) (*Plan, map[string]File) {
+	ctx := context.Background()
+	text, err := r.planning.Plan(ctx, sql)
+	require.NoError(r.t, err)
+	root, err := plan.Decode(text)
+	require.NoError(r.t, err)
+	estimates, err := r.planning.PlanCardinalities(ctx, sql)
+	require.NoError(r.t, err)
+	rows, err := plan.ReadCardinalities(root, estimates)
+	require.NoError(r.t, err)
+	files := map[string]File{}
+	plan.Walk(root, func(n plan.Node) bool {
+		if get, ok := n.(*plan.Get); ok {
+			for _, path := range get.Files {
+				files[path] = r.file(path)
+			}
+		}
+		return true
+	})
+	o.Rows = func(n plan.Node) (float64, bool) { v, ok := rows[n]; return float64(v), ok }
+	o.FileBytes = func(paths []string) (bytes, rows int64) {
+		for _, p := range paths {
+			f := files[p]
+			bytes, rows = bytes+f.Bytes(), rows+f.Rows()
+		}
+		return bytes, rows
+	}
+	placed, err := Place(root, o)
+	require.NoError(r.t, err)
+	return Cut(placed, o.Partitions), files
+}
+
+func (r *rig) file(path string) File {
+	batches := r.collect(r.planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
+		plan.Literal(path)+") GROUP BY ALL ORDER BY ALL")
+	defer release(batches)
+	f := File{Path: path}
+	for _, b := range batches {
+		for i := range int(b.NumRows()) {
+			f.Groups = append(f.Groups, split.RowGroup{Rows: b.Column(1).(*array.Int64).Value(i), Bytes: b.Column(2).(*array.Int64).Value(i)})
+		}
+	}
+	return f
+}
+
+// run runs a plan and gives the rows of its result.
+func (r *rig) run(p *Plan, files map[string]File) []string {
+	require.NoError(r.t, Check(p))
+	queues := map[*Edge][][]arrow.RecordBatch{} // by reader
+	defer func() {
+		for _, q := range queues {
+			for _, b := range q {
+				release(b)
+			}
+		}
+	}()
+	for _, s := range p.Stages {
+		for task := range s.Tasks {
+			r.task(p, s, task, files, queues)
+		}
+	}
+	return texts(queues[p.Result][0])
+}
+
+func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues map[*Edge][][]arrow.RecordBatch) {
+	conn, err := r.running.Connect()
+	require.NoError(r.t, err)
+	defer conn.Close()
+	f, err := s.Fragment(task, Names{
+		View: func(e *Edge) string { r.views++; return fmt.Sprintf("edge_%d_%d", e.ID, r.views) },
+		Shares: func(paths []string) []File {
+			out := make([]File, len(paths))
+			for i, p := range paths {
+				out[i] = files[p]
+			}
+			return out
+		},
+	}, p.Partitions)
+	require.NoError(r.t, err)
+	for _, in := range f.Inputs {
+		types := make([]string, len(in.Edge.Keep))
+		for i, c := range in.Edge.Keep {
+			types[i] = "CAST(NULL AS " + in.Edge.Types[c].String() + ") AS " + columnName(i)
+		}
+		rows, err := conn.Query(context.Background(), "SELECT "+strings.Join(types, ", ")+" WHERE FALSE")
+		require.NoError(r.t, err)
+		schema := rows.Schema()
+		rows.Close()
+		drop, err := conn.RegisterStream(in.View, &queue{schema: schema, batches: queues[in.Edge][task]})
+		require.NoError(r.t, err)
+		queues[in.Edge][task] = nil
+		defer drop()
+	}
+	batches := r.collect(conn, f.SQL)
+	for _, e := range s.Outputs {
+		if queues[e] == nil {
+			queues[e] = make([][]arrow.RecordBatch, e.Readers())
+		}
+		for _, b := range batches {
+			r.send(e, f, task, b, queues[e])
+		}
+	}
+	release(batches)
+}
+
+// send routes one batch row by row: slow, and hard to get wrong.
+func (r *rig) send(e *Edge, f *Fragment, task int, b arrow.RecordBatch, to [][]arrow.RecordBatch) {
+	columns := make([]arrow.Array, len(e.Keep))
+	fields := make([]arrow.Field, len(e.Keep))
+	for i, k := range e.Keep {
+		columns[i], fields[i] = b.Column(k), b.Schema().Field(k)
+		fields[i].Name = columnName(i)
+	}
+	part := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, b.NumRows())
+	defer part.Release()
+	give := func(reader int, first, end int64) { to[reader] = append(to[reader], part.NewSlice(first, end)) }
+	switch e.Kind {
+	case Gather, Pin:
+		give(0, 0, b.NumRows())
+	case Forward:
+		give(task, 0, b.NumRows())
+	case Broadcast:
+		for reader := range to {
+			give(reader, 0, b.NumRows())
+		}
+	case Hash:
+		route := b.Column(f.Routing[e]).(*array.Uint32)
+		for i := range b.NumRows() {
+			give(int(route.Value(int(i))), i, i+1)
+		}
+	}
+}
+
+type queue struct {
+	schema  *arrow.Schema
+	batches []arrow.RecordBatch
+}
+
+func (q *queue) Schema() *arrow.Schema { return q.schema }
+func (q *queue) Close()                { release(q.batches) }
+func (q *queue) Next() (arrow.RecordBatch, error) {
+	if len(q.batches) == 0 {
+		return nil, io.EOF
+	}
+	b := q.batches[0]
+	q.batches = q.batches[1:]
+	return b, nil
+}
+
+// variants are the settings under which every query must give the same rows:
+// every exchange that can be, as few as can be, and what estimates choose.
+func variants() []Options {
+	return []Options{
+		{Partitions: 1, BroadcastBytes: 1 << 40},
+		{Partitions: 2},
+		{Partitions: 2, BroadcastBytes: 1 << 40},
+		{Partitions: 3, ReplicateBytes: 20_000, BroadcastBytes: 100_000},
+		{Partitions: 16},
+		{Partitions: 3, ReplicateBytes: 1 << 40, BroadcastBytes: 1 << 40},
+	}
+}
+
+// same compares rows; ordered says that their order counts.
+func (r *rig) same(sql string, want, got []string, ordered bool, o Options) {
+	if !ordered {
+		want, got = slices.Clone(want), slices.Clone(got)
+		sort.Strings(want)
+		sort.Strings(got)
+	}
+	require.Equal(r.t, want, got, "%s\npartitions %d, replicate %d, broadcast %d", sql, o.Partitions, o.ReplicateBytes, o.BroadcastBytes)
+}

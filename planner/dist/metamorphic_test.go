@@ -1,0 +1,184 @@
+package dist
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"manta/planner/kernel"
+	"manta/planner/plan"
+)
+
+// fixture makes small tables with what goes wrong most easily: NULLs, duplicates,
+// NaN, a key without partner, an empty file, an empty table, skew.
+func fixture(t *testing.T) (*rig, *kernel.DB) {
+	r := newRig(t)
+	dir := t.TempDir()
+	r.table(dir, "big",
+		"SELECT i AS id, (i % 97)::INTEGER AS k, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 13 END AS g, (i * 7 % 1000 / 4)::DECIMAL(12,2) AS d,"+
+			" 'name ' || (i % 31) AS s, DATE '2020-01-01' + (i % 400)::INTEGER AS day, (i % 5 = 0) AS b, i::DOUBLE / 8 AS f FROM range(6000) r(i)",
+		"SELECT i + 6000 AS id, CASE WHEN i % 3 = 0 THEN 1 ELSE (i % 97)::INTEGER END AS k, NULL::BIGINT AS g, i::DECIMAL(12,2) AS d,"+
+			" NULL::VARCHAR AS s, DATE '2021-01-01' AS day, NULL::BOOLEAN AS b, 'nan'::DOUBLE AS f FROM range(500) r(i)",
+		"SELECT 0::BIGINT AS id, 0::INTEGER AS k, 0::BIGINT AS g, 0::DECIMAL(12,2) AS d, '' AS s, DATE '2020-01-01' AS day, FALSE AS b, 0::DOUBLE AS f WHERE FALSE")
+	r.table(dir, "dim", "SELECT (i * 2)::BIGINT AS k, 'dim ' || i AS n, (i % 7)::SMALLINT AS c FROM range(60) r(i)",
+		"SELECT NULL::BIGINT AS k, 'none' AS n, 3::SMALLINT AS c")
+	r.table(dir, "ban", "SELECT 2::BIGINT AS id", "SELECT NULL::BIGINT AS id")
+	r.table(dir, "ship", "SELECT unnest([1, 2])::BIGINT AS id", "SELECT 5::BIGINT AS id")
+	r.table(dir, "nothing", "SELECT 1::BIGINT AS x, 'a' AS y WHERE FALSE")
+	db, err := kernel.Open(kernel.Config{LosslessArrow: true})
+	require.NoError(t, err)
+	conn, err := db.Connect()
+	require.NoError(t, err)
+	for _, s := range r.tables {
+		require.NoError(t, conn.Exec(context.Background(), s))
+	}
+	conn.Close()
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return r, db
+}
+
+// queries reads testdata/queries.sql: one query after the other, each ended by a
+// semicolon at the end of a line; a comment before it is its name.
+func queries(t *testing.T) map[string]string {
+	text, err := os.ReadFile("testdata/queries.sql")
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, part := range strings.Split(string(text), ";\n") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		name, sql, ok := strings.Cut(part, "\n")
+		require.True(t, ok && strings.HasPrefix(name, "-- "), "a query without a name: %s", part)
+		name = strings.TrimPrefix(name, "-- ")
+		require.NotContains(t, out, name)
+		out[name] = sql
+	}
+	return out
+}
+
+// TestSameRowsHoweverDistributed: the number of partitions and the choice between
+// exchanges never show in a result.
+func TestSameRowsHoweverDistributed(t *testing.T) {
+	r, db := fixture(t)
+	for name, sql := range queries(t) {
+		t.Run(name, func(t *testing.T) {
+			old := r.t
+			r.t = t
+			defer func() { r.t = old }()
+			want := r.rows(db, sql)
+			for _, o := range variants() {
+				p, files := r.place(sql, o)
+				r.same(sql, want, r.run(p, files), strings.HasPrefix(name, "ordered"), o)
+			}
+		})
+	}
+}
+
+// TestCheckNoticesEveryMissingExchange takes away one exchange at a time, so that
+// rows stay at the task where they were, and asks the checker.
+func TestCheckNoticesEveryMissingExchange(t *testing.T) {
+	r, _ := fixture(t)
+	removed := 0
+	for name, sql := range queries(t) {
+		for _, o := range variants() {
+			if o.Partitions == 1 {
+				continue
+			}
+			p, _ := r.place(sql, o)
+			require.NoError(t, Check(p), name)
+			for i := range exchanges(p) {
+				p, _ := r.place(sql, o)
+				e := exchanges(p)[i]
+				without(p, e)
+				require.Error(t, Check(p), "%s\nedge %d\n%s", sql, e.ID, Explain(p, func(*Edge) string { return "" }, nil))
+				removed++
+			}
+		}
+	}
+	require.Greater(t, removed, 100)
+}
+
+// exchanges are the edges at which rows change their task.
+func exchanges(p *Plan) []*Edge {
+	var out []*Edge
+	for _, s := range p.Stages {
+		for _, e := range s.Outputs {
+			if e.To != nil && e.Kind != Forward && (e.From.Tasks > 1 || e.To.Tasks > 1) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// without lets the rows of an edge stay where they are.
+func without(p *Plan, e *Edge) {
+	switch {
+	case e.Kind == Gather: // the reader runs in all tasks
+		e.To.Tasks, e.Kind = p.Partitions, Forward
+	case e.From.Tasks > 1:
+		e.Kind = Forward
+	case e.Kind == Pin: // the writer runs in all tasks
+		e.From.Tasks, e.Kind = p.Partitions, Forward
+	default: // one task's rows stay at one task of the reader
+		e.Kind = Pin
+	}
+}
+
+func TestExplain(t *testing.T) {
+	r, _ := fixture(t)
+	p, _ := r.place("SELECT n, sum(d) FROM big JOIN dim USING (k) GROUP BY n ORDER BY 2 DESC LIMIT 3", Options{Partitions: 2})
+	text := Explain(p, func(*Edge) string { return "streaming" }, nil)
+	for _, want := range []string{"2 tasks", "split in 2 by row groups", "PartialAggregate", "PartialTopN 3", "hash(", "gather, streaming", "to the client"} {
+		require.Contains(t, text, want)
+	}
+}
+
+// Every aggregate that is said to have two steps has the result of the one step, types included.
+func TestTwoStepAggregatesKeepTheirTypes(t *testing.T) {
+	for _, typ := range []string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "DECIMAL(4,1)", "DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(38,4)", "DOUBLE", "FLOAT"} {
+		r := newRig(t)
+		r.table(t.TempDir(), "t", fmt.Sprintf("SELECT (i * 13 %% 90)::%s AS x, i %% 3 AS g FROM range(5000) r(i)", typ))
+		sql := "SELECT g, sum(x), avg(x), min(x), max(x), count(x), count(*) FROM t GROUP BY g"
+		db, err := kernel.Open(kernel.Config{LosslessArrow: true})
+		require.NoError(t, err)
+		conn, err := db.Connect()
+		require.NoError(t, err)
+		require.NoError(t, conn.Exec(context.Background(), r.tables[0]))
+		columns, err := conn.Describe(context.Background(), sql)
+		require.NoError(t, err)
+		want := r.rows(db, sql)
+		o := Options{Partitions: 3}
+		p, files := r.place(sql, o)
+		partial := false
+		for _, s := range p.Stages {
+			_, is := s.Root.(*Partial)
+			partial = partial || is
+		}
+		require.True(t, partial, "%s: no partial aggregate", typ)
+		for i, c := range columns {
+			require.Equal(t, c.Type, p.Result.Types[i].String(), "%s: column %d", typ, i)
+		}
+		r.same(sql, want, r.run(p, files), false, o)
+		conn.Close()
+		require.NoError(t, db.Close())
+	}
+}
+
+// What cannot be read again in every round of a recursion is left to one task.
+func TestRecursionIsNotDistributed(t *testing.T) {
+	r, _ := fixture(t)
+	sql := "WITH RECURSIVE w(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM w, ship WHERE i < 3) SELECT * FROM w"
+	text, err := r.planning.Plan(context.Background(), sql)
+	require.NoError(t, err)
+	root, err := plan.Decode(text)
+	require.NoError(t, err)
+	_, err = Place(root, Options{Partitions: 2, Rows: func(plan.Node) (float64, bool) { return 1, true }, FileBytes: func([]string) (int64, int64) { return 1, 1 }})
+	var unsupported *plan.UnsupportedError
+	require.ErrorAs(t, err, &unsupported)
+}
