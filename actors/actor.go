@@ -148,6 +148,9 @@ func (n *Node) Ask(ctx context.Context, to Address, m proto.Message) (proto.Mess
 		ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 	}
+	if ctx.Err() != nil {
+		return nil, asked(ctx, to.Node, to.Name)
+	}
 	if to.Node == n.id {
 		return n.control.askHere(ctx, to.Name, m)
 	}
