@@ -15,7 +15,13 @@ type operand struct {
 
 // decimal prints + - * % over decimals; ok is false for any other call.
 func (p *Printer) decimal(e *Func, cols []string) (text string, ok bool) {
-	if e.T.ID != "DECIMAL" || len(e.Params) != 2 || !strings.Contains("+-*%", e.Name) {
+	if len(e.Params) != 2 || !strings.Contains("+-*%", e.Name) {
+		return "", false
+	}
+	if e.Name == "%" && e.T.ID == "DOUBLE" && maybeDecimalModulo(e.Params[0], e.Params[1]) {
+		fail(unsupported("%% over decimals that are too wide for it"))
+	}
+	if e.T.ID != "DECIMAL" {
 		return "", false
 	}
 	left, right := p.operands(e.Params[0], cols), p.operands(e.Params[1], cols)
@@ -79,4 +85,33 @@ func arithmetic(op string, l, r operand) (width, scale int) {
 		width = fits64
 	}
 	return min(width, fits128), scale
+}
+
+// maybeDecimalModulo reports whether l % r over DOUBLE may be DuckDB's answer to decimals whose result would have more
+// than 38 digits. It differs from the % of doubles for a divisor of 0, NULL and not NaN, and the plan does not tell them apart.
+func maybeDecimalModulo(l, r Expr) bool {
+	exact := func(e Expr) (o operand, cast bool) {
+		c, ok := e.(*Cast)
+		if !ok || c.Try {
+			return o, false
+		}
+		t := c.Child.Type()
+		if digits := integerDigits[t.ID]; digits > 0 {
+			return operand{width: digits}, true
+		}
+		return operand{width: t.Width, scale: t.Scale}, t.ID == "DECIMAL"
+	}
+	constant := func(e Expr) bool {
+		_, ok := e.(*Const)
+		return ok
+	}
+	a, leftCast := exact(l)
+	b, rightCast := exact(r)
+	switch {
+	case leftCast && rightCast:
+		return max(a.scale, b.scale)+max(a.width-a.scale, b.width-b.scale) > 38
+	case leftCast && constant(r), rightCast && constant(l): // whose own width is lost
+		return a.width > 18 || b.width > 18
+	}
+	return false
 }

@@ -1,12 +1,6 @@
 package plan
 
-import (
-	"errors"
-	"fmt"
-)
-
-// ErrMalformed is wrapped by errors about text that is not a serialized plan at all.
-var ErrMalformed = errors.New("plan: malformed plan")
+import "fmt"
 
 // UnsupportedError says that a plan, or a part of it, has no known meaning or no SQL spelling here. The statement may
 // still be valid: run its original text.
@@ -20,6 +14,7 @@ func unsupported(format string, args ...any) error {
 	return &UnsupportedError{What: fmt.Sprintf(format, args...)}
 }
 
+// malformed is about a plan that contradicts what is known of DuckDB's format: as unusable as an unknown operator.
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	return unsupported("malformed plan: "+format, args...)
 }
