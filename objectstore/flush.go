@@ -70,6 +70,7 @@ func (s *Store) flushSome() error {
 		batch = append(batch, e)
 		ops = append(ops, indexOp{id: e.id, owner: e.owner, value: e.buf, inline: true})
 	}
+	s.flushing = true
 	s.mu.Unlock()
 
 	var err error
@@ -79,6 +80,7 @@ func (s *Store) flushSome() error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.flushing = false
 	s.indexTrouble = err
 	if err != nil {
 		s.changes = append(ops[:changes:changes], s.changes...)

@@ -71,7 +71,7 @@ func (s *Store) spillOne() {
 			s.dirtyLarge.pushFront(e)
 		}
 	} else {
-		s.disk.trouble = nil
+		s.diskWorks()
 		sf.size += need
 		sf.live++
 		e.loc = &location{file: sf, off: off, sum: sum}
@@ -104,6 +104,11 @@ func appendRecord(files filesystem, sf *spillFile, e *entry) (uint64, error) {
 func (s *Store) diskFailed(err error) {
 	s.disk.trouble = err
 	s.disk.retryAt = time.Now().Add(retryAfter)
+}
+
+// diskWorks ends the caution after a failed write. mu held.
+func (s *Store) diskWorks() {
+	s.disk.trouble, s.disk.retryAt = nil, time.Time{}
 }
 
 // removeGarbage removes files without live values and says whether some could not be. mu held; let go meanwhile.

@@ -30,6 +30,7 @@ type Store struct {
 	dirtyLarge   list // to be spilled when memory gets short
 	dirtySmall   list // to be written to Badger soon; pinned ones stand here too
 	unsealed     int64
+	flushing     bool      // a batch is being written to Badger
 	changes      []indexOp // of the index, not written yet
 	indexTrouble error     // why the last write of the index failed
 

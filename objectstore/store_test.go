@@ -2,6 +2,7 @@ package objectstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,11 +40,11 @@ func open(t testing.TB, change func(*Config)) *Store {
 // value returns n bytes that differ from seed to seed.
 func value(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
 	}
-	return b
+	return b[:n]
 }
 
 func put(t testing.TB, s *Store, owner string, v []byte) ID {

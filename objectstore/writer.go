@@ -214,6 +214,8 @@ func (s *Store) seal(w *Writer) error {
 		s.count.bytesSpilled += e.size
 		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})
 		kick(s.flushKick)
+		s.diskWorks()
+		s.wakeSpill()
 	case w.counted:
 		s.unsealed -= int64(cap(w.buf))
 		s.setMemory(e, w.buf)

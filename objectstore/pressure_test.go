@@ -1,0 +1,206 @@
+package objectstore
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pinAll fills the memory with pinned values and returns them.
+func pinAll(t *testing.T, s *Store) (pinned []*Object) {
+	for i := range 9 { // nine size classes of 104 KiB; a tenth does not fit in 1 MiB
+		o, err := s.Get(put(t, s, "pins", value(uint64(i), 100_000)))
+		require.NoError(t, err)
+		pinned = append(pinned, o)
+	}
+	return pinned
+}
+
+func releaseAll(objects []*Object) {
+	for _, o := range objects {
+		o.Release()
+	}
+}
+
+func TestGetWithEverythingPinned(t *testing.T) {
+	s := open(t, func(c *Config) { c.Wait = 30 * time.Millisecond })
+	v := value(1, 300_000)
+	id := put(t, s, "job", v)
+	pinned := pinAll(t, s)
+	require.Equal(t, int64(1), s.Stats().Spilled.Objects)
+
+	_, err := s.Get(id)
+	require.ErrorIs(t, err, ErrFull)
+	var full *FullError
+	require.ErrorAs(t, err, &full)
+	require.Greater(t, full.Pinned, int64(900_000))
+	require.Zero(t, full.Unsealed)
+	require.ErrorContains(t, err, "pinned")
+
+	r, err := s.NewReader(id) // needs no memory
+	require.NoError(t, err)
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(v, got))
+	require.NoError(t, r.Close())
+
+	releaseAll(pinned)
+	requireValue(t, s, id, v)
+}
+
+func TestGetWaitsForAPin(t *testing.T) {
+	s := open(t, nil)
+	v := value(1, 300_000)
+	id := put(t, s, "job", v)
+	pinned := pinAll(t, s)
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() { requireValue(t, s, id, v) })
+	}
+	require.Eventually(t, func() bool { return s.Stats().Waiting == 1 }, 5*time.Second, time.Millisecond, "one restore for all")
+	releaseAll(pinned)
+	readers.Wait()
+	require.Equal(t, int64(1), s.Stats().Restores)
+}
+
+func TestPutWithEverythingPinnedGoesToDisk(t *testing.T) {
+	s := open(t, func(c *Config) { c.Wait = 10 * time.Millisecond })
+	pinned := pinAll(t, s)
+	v := value(1, 300_000)
+	id := put(t, s, "job", v)
+	require.Equal(t, Tier{Objects: 1, Bytes: 300_000}, s.Stats().Spilled)
+	releaseAll(pinned)
+	requireValue(t, s, id, v)
+	s.ReleaseOwner("job")
+	s.ReleaseOwner("pins")
+	requireEmpty(t, s)
+}
+
+func TestDiskLimit(t *testing.T) {
+	s := open(t, func(c *Config) { c.Wait, c.DiskLimit = 10*time.Millisecond, 350_000 })
+	var ids []ID
+	var full error
+	for i := 0; full == nil; i++ {
+		require.Less(t, i, 20)
+		var id ID
+		if id, full = s.Put("job", value(uint64(i), 100_000)); full == nil {
+			ids = append(ids, id)
+		}
+	}
+	require.ErrorIs(t, full, ErrFull)
+	require.ErrorContains(t, full, "spill files have")
+	require.Len(t, ids, 12) // 9 in memory of 112 KiB each, 3 on disk
+	require.LessOrEqual(t, s.Stats().DiskBytes, int64(350_000))
+	for _, id := range ids[:3] {
+		require.NoError(t, s.Release(id, "job"))
+	}
+	require.Eventually(t, func() bool { _, err := s.Put("job", value(50, 100_000)); return err == nil }, 10*time.Second, time.Millisecond)
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+}
+
+func TestValueLargerThanMemory(t *testing.T) {
+	s := open(t, nil)
+	v := value(1, 3<<20)
+	w, err := s.Create("job", int64(len(v)))
+	require.NoError(t, err)
+	for i := 0; i < len(v); i += 100_000 {
+		_, err := w.Write(v[i:min(i+100_000, len(v))])
+		require.NoError(t, err)
+	}
+	id, err := w.Seal()
+	require.NoError(t, err)
+	require.Zero(t, s.Stats().MemoryPeak)
+
+	_, err = s.Get(id)
+	require.ErrorIs(t, err, ErrFull)
+	require.ErrorContains(t, err, "larger than the memory limit")
+	r, err := s.NewReader(id)
+	require.NoError(t, err)
+	require.Equal(t, int64(len(v)), r.Size())
+	require.NoError(t, s.Release(id, "job")) // the pin keeps it
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(v, got))
+	require.NoError(t, r.Close())
+	requireEmpty(t, s)
+}
+
+func TestTwoLargeWritersThatFitAlone(t *testing.T) {
+	s := open(t, func(c *Config) { c.Wait = 10 * time.Second })
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() {
+			for j := range 10 {
+				v := value(uint64(100*i+j), 700_000)
+				id, err := s.Put("job", v)
+				require.NoError(t, err)
+				requireValue(t, s, id, v)
+				require.NoError(t, s.Release(id, "job"))
+			}
+		})
+	}
+	wg.Wait()
+	requireEmpty(t, s)
+}
+
+func TestSmallValuesDoNotWaitForMemory(t *testing.T) {
+	s := open(t, func(c *Config) { c.MemoryLimit, c.Wait = 128<<10, time.Minute })
+	w, err := s.Create("job", 128<<10-100) // all of it, unsealed
+	require.NoError(t, err)
+	start := time.Now()
+	ids := map[ID][]byte{}
+	for i := range 50 {
+		v := value(uint64(i), 1000)
+		ids[put(t, s, "job", v)] = v
+	}
+	for id, v := range ids {
+		requireValue(t, s, id, v)
+	}
+	require.Less(t, time.Since(start), 30*time.Second)
+	w.Abort()
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+}
+
+// Ray's issue 31421 as a shape: put, read, put the result, drop the old one, and never hold more than a few.
+func TestLoopHoldsNoMoreThanItNeeds(t *testing.T) {
+	s := open(t, nil)
+	last := put(t, s, "job", value(0, 100_000))
+	for i := range 100 {
+		o, err := s.Get(last)
+		require.NoError(t, err)
+		next, err := s.Put("job", o.Bytes())
+		require.NoError(t, err)
+		o.Release()
+		require.NoError(t, s.Release(last, "job"))
+		last = next
+		require.Equal(t, int64(1), s.Stats().Objects, "round %d", i)
+	}
+	require.LessOrEqual(t, s.Stats().MemoryPeak, 3*capacityFor(100_000, 1<<20))
+	require.Zero(t, s.Stats().Spills)
+}
+
+func TestFilesGoWithTheirLastObject(t *testing.T) {
+	s := open(t, func(c *Config) { c.SpillFile = 250_000 })
+	ids := fill(t, s)
+	before := s.Stats()
+	require.Greater(t, before.DiskFiles, int64(4))
+	for i, id := range ids {
+		if i%3 > 0 { // three records a file: one of each stays
+			require.NoError(t, s.Release(id, "job"))
+		}
+	}
+	require.Never(t, func() bool { return s.Stats().DiskFiles < before.DiskFiles-2 }, 50*time.Millisecond, 5*time.Millisecond)
+	for i, id := range ids {
+		if i%3 == 0 {
+			requireValue(t, s, id, value(uint64(i), 100_000))
+		}
+	}
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+}

@@ -1,0 +1,339 @@
+package objectstore
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// modelStore is the store as a map.
+type modelStore struct {
+	objects map[ID]*modelObject
+	order   []ID // of objects, so that rapid can choose one
+}
+
+type modelObject struct {
+	value   []byte
+	owner   string
+	holders map[string]bool
+	pins    []*Object
+}
+
+func (m *modelStore) forget(id ID) {
+	o := m.objects[id]
+	if len(o.holders) > 0 || len(o.pins) > 0 {
+		return
+	}
+	delete(m.objects, id)
+	for i := range m.order {
+		if m.order[i] == id {
+			m.order = append(m.order[:i], m.order[i+1:]...)
+			break
+		}
+	}
+}
+
+// check compares the store's books with each other. Only for a store that nobody else uses.
+func check(t require.TestingT, s *Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Equal(t, s.refs.Len(), len(s.entries))
+	require.LessOrEqual(t, s.mem.used, s.mem.limit)
+	require.LessOrEqual(t, s.pool.mapped, s.mem.limit)
+	var charge, heap int64
+	busy := false
+	live := map[*spillFile]int{}
+	for id, e := range s.entries {
+		require.Equal(t, id, e.id)
+		require.Equal(t, s.refs.Pins(id) > 0, e.pinned)
+		require.True(t, e.buf != nil || e.onDisk(), "%s is nowhere", id)
+		require.True(t, e.buf == nil || e.pinned || e.busy || e.list != nil, "%s would stay in memory for ever", id)
+		busy = busy || e.busy
+		charge += e.charge()
+		if e.inline {
+			heap += e.charge()
+		}
+		if e.loc != nil {
+			live[e.loc.file]++
+		}
+	}
+	var cached int64
+	for n, list := range s.pool.free {
+		cached += n * int64(len(list))
+	}
+	require.Equal(t, cached, s.pool.cached)
+	if !busy && s.unsealed == 0 && !s.writing() {
+		require.Equal(t, charge, s.mem.used)
+		require.Equal(t, charge-heap+cached, s.pool.mapped)
+	}
+	for sf := range s.disk.all {
+		if !sf.busy {
+			require.Equal(t, live[sf], sf.live, sf.path)
+		}
+	}
+}
+
+// writing says whether a dropped value is still being written.
+func (s *Store) writing() bool {
+	for sf := range s.disk.all {
+		if sf.busy {
+			return true
+		}
+	}
+	return s.flushing
+}
+
+func TestStoreIsAMap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const limit = 128 << 10
+		s, err := Open(Config{
+			Dir: t.TempDir(), MemoryLimit: limit, InlineMax: 300, Wait: 20 * time.Second,
+			SpillFile: rapid.Int64Range(1, 300_000).Draw(rt, "file size"),
+		})
+		require.NoError(rt, err)
+		defer func() { require.NoError(rt, s.Close()) }()
+		m := modelStore{objects: map[ID]*modelObject{}}
+		job, seed := 0, uint64(0)
+		pinned := int64(0)
+		some := func(rt *rapid.T) (ID, *modelObject) {
+			if len(m.order) == 0 {
+				rt.Skip("no objects")
+			}
+			id := m.order[rapid.IntRange(0, len(m.order)-1).Draw(rt, "object")]
+			return id, m.objects[id]
+		}
+		holder := rapid.SampledFrom([]string{"a", "b", "job 0", "job 1"})
+		added := func(id ID, v []byte) {
+			owner := fmt.Sprintf("job %d", job)
+			m.objects[id] = &modelObject{value: v, owner: owner, holders: map[string]bool{owner: true}}
+			m.order = append(m.order, id)
+		}
+		sizes := rapid.OneOf(rapid.IntRange(0, 400), rapid.IntRange(300, 60_000), rapid.IntRange(limit+1, limit+5000))
+		newValue := func(rt *rapid.T) []byte {
+			seed++
+			return value(seed, sizes.Draw(rt, "size"))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": func(rt *rapid.T) {
+				v := newValue(rt)
+				id, err := s.Put(fmt.Sprintf("job %d", job), v)
+				require.NoError(rt, err)
+				added(id, v)
+			},
+			"write": func(rt *rapid.T) {
+				v := newValue(rt)
+				w, err := s.Create(fmt.Sprintf("job %d", job), int64(len(v)))
+				require.NoError(rt, err)
+				cut := rapid.IntRange(0, len(v)).Draw(rt, "cut")
+				_, err = w.Write(v[:cut])
+				require.NoError(rt, err)
+				if rapid.Bool().Draw(rt, "abort") {
+					w.Abort()
+					return
+				}
+				_, err = w.Write(v[cut:])
+				require.NoError(rt, err)
+				id, err := w.Seal()
+				require.NoError(rt, err)
+				added(id, v)
+			},
+			"get": func(rt *rapid.T) {
+				id, want := some(rt)
+				need := capacityFor(int64(len(want.value)), limit)
+				if len(want.holders) > 0 && need > limit {
+					_, err := s.Get(id)
+					if err != nil { // it may be in memory only if it was never too large
+						require.ErrorIs(rt, err, ErrFull)
+					}
+					return
+				}
+				o, err := s.Get(id)
+				if len(want.holders) == 0 {
+					require.ErrorIs(rt, err, ErrNotFound)
+					return
+				}
+				require.NoError(rt, err)
+				require.True(rt, bytes.Equal(want.value, o.Bytes()))
+				// With at most half of the memory pinned every value that fits must always be readable.
+				if pinned+need > limit/2 || rapid.Bool().Draw(rt, "release at once") {
+					o.Release()
+					return
+				}
+				pinned += need
+				want.pins = append(want.pins, o)
+			},
+			"stream": func(rt *rapid.T) {
+				id, want := some(rt)
+				r, err := s.NewReader(id)
+				if len(want.holders) == 0 {
+					require.ErrorIs(rt, err, ErrNotFound)
+					return
+				}
+				require.NoError(rt, err)
+				got, err := io.ReadAll(r)
+				require.NoError(rt, err)
+				require.True(rt, bytes.Equal(want.value, got))
+				require.NoError(rt, r.Close())
+			},
+			"unpin": func(rt *rapid.T) {
+				id, o := some(rt)
+				if len(o.pins) == 0 {
+					rt.Skip("not pinned")
+				}
+				require.True(rt, bytes.Equal(o.value, o.pins[0].Bytes()))
+				o.pins[0].Release()
+				o.pins = o.pins[1:]
+				pinned -= capacityFor(int64(len(o.value)), limit)
+				m.forget(id)
+			},
+			"hold": func(rt *rapid.T) {
+				id, o := some(rt)
+				h := holder.Draw(rt, "holder")
+				err := s.Hold(id, h)
+				if len(o.holders) == 0 {
+					require.ErrorIs(rt, err, ErrNotFound)
+					return
+				}
+				require.NoError(rt, err)
+				o.holders[h] = true
+			},
+			"release": func(rt *rapid.T) {
+				id, o := some(rt)
+				h := rapid.OneOf(holder, rapid.Just(o.owner)).Draw(rt, "holder")
+				err := s.Release(id, h)
+				switch {
+				case len(o.holders) == 0:
+					require.ErrorIs(rt, err, ErrNotFound)
+				case !o.holders[h]:
+					require.ErrorIs(rt, err, ErrNotHeld)
+				default:
+					require.NoError(rt, err)
+					delete(o.holders, h)
+					m.forget(id)
+				}
+			},
+			"end job": func(rt *rapid.T) {
+				if rapid.IntRange(0, 4).Draw(rt, "rarely") > 0 {
+					rt.Skip("not now")
+				}
+				owner := fmt.Sprintf("job %d", job)
+				job++
+				s.ReleaseOwner(owner)
+				for _, id := range append([]ID(nil), m.order...) {
+					if m.objects[id].owner == owner {
+						m.objects[id].holders = nil
+						m.forget(id)
+					}
+				}
+			},
+			"": func(rt *rapid.T) {
+				check(rt, s)
+				var size int64
+				for _, o := range m.objects {
+					size += int64(len(o.value))
+				}
+				st := s.Stats()
+				require.Equal(rt, int64(len(m.objects)), st.Objects)
+				require.Equal(rt, size, st.Bytes)
+				require.Equal(rt, st.Objects, st.Inline.Objects+st.Memory.Objects+st.Spilled.Objects)
+				require.Equal(rt, st.Bytes, st.Inline.Bytes+st.Memory.Bytes+st.Spilled.Bytes)
+				require.LessOrEqual(rt, st.MemoryPeak, int64(limit))
+			},
+		})
+		for i := range job + 1 {
+			s.ReleaseOwner(fmt.Sprintf("job %d", i))
+		}
+		for _, o := range m.objects {
+			releaseAll(o.pins)
+		}
+		deadline := time.Now().Add(10 * time.Second)
+		for st := s.Stats(); st.Objects+st.MemoryUsed+st.DiskBytes+st.DiskFiles > 0; st = s.Stats() {
+			require.True(rt, time.Now().Before(deadline), "not empty: %+v", st)
+			time.Sleep(100 * time.Microsecond)
+		}
+		check(rt, s)
+	})
+}
+
+func TestBudget(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := budget{limit: 100}
+		var line []*waiter
+		var taken []int64
+		settle := func() {
+			for len(line) > 0 && line[0].done {
+				require.NoError(rt, line[0].err)
+				taken = append(taken, line[0].need)
+				line = line[1:]
+			}
+		}
+		need := rapid.Int64Range(1, 100)
+		rt.Repeat(map[string]func(*rapid.T){
+			"ask": func(rt *rapid.T) {
+				n := need.Draw(rt, "need")
+				if b.take(n) {
+					require.Empty(rt, line, "overtook the line")
+					taken = append(taken, n)
+					return
+				}
+				line = append(line, b.queue(n, rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "owner")))
+			},
+			"give": func(rt *rapid.T) {
+				if len(taken) == 0 {
+					rt.Skip()
+				}
+				i := rapid.IntRange(0, len(taken)-1).Draw(rt, "which")
+				n := taken[i]
+				taken = append(taken[:i], taken[i+1:]...)
+				b.give(n)
+				settle()
+			},
+			"fail": func(rt *rapid.T) {
+				b.fail(func(w *waiter) bool { return w.owner == "x" }, ErrOwnerEnded)
+				var rest []*waiter
+				for _, w := range line {
+					if w.owner == "x" {
+						require.ErrorIs(rt, w.err, ErrOwnerEnded)
+					} else {
+						rest = append(rest, w)
+					}
+				}
+				line = rest
+				settle()
+			},
+			"": func(rt *rapid.T) {
+				sum := int64(0)
+				for _, n := range taken {
+					sum += n
+				}
+				require.Equal(rt, sum, b.used)
+				require.LessOrEqual(rt, b.peak, b.limit)
+				require.Equal(rt, len(line), len(b.line))
+				for i, w := range line {
+					require.Same(rt, w, b.line[i], "order of arrival")
+					require.False(rt, w.done)
+				}
+				if len(line) > 0 {
+					require.Greater(rt, b.used+line[0].need, b.limit, "the head could be served")
+				}
+			},
+		})
+	})
+}
+
+func TestCapacity(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.Int64Range(0, 1<<32).Draw(rt, "n")
+		limit := rapid.Int64Range(n+pageSize, 1<<33).Draw(rt, "limit")
+		c := capacityFor(n, limit)
+		require.GreaterOrEqual(rt, c, n)
+		require.LessOrEqual(rt, c, limit)
+		require.Zero(rt, c%pageSize)
+		require.LessOrEqual(rt, c-n, max(n/8, pageSize))
+	})
+}
