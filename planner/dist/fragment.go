@@ -31,15 +31,20 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 	f := &Fragment{Routing: map[*Edge]int{}}
 	root := s.bind(s.Root, task, names, f)
 
-	// Columns that no edge carries are not computed.
+	// Columns that no edge carries are not computed, and the others leave as they travel.
 	needed := s.needed()
 	exprs := make([]plan.Expr, len(needed))
+	same := true
 	for i, t := range s.Root.Types() {
 		exprs[i] = &plan.Ref{Index: i, T: t}
-		if !needed[i] {
-			exprs[i] = &plan.Const{Value: plan.NullOf(t)}
+		to := travelType(t)
+		switch {
+		case !needed[i]:
+			exprs[i], same = &plan.Const{Value: plan.NullOf(to)}, false
+		case !to.Equal(t):
+			exprs[i], same = &plan.Cast{Child: exprs[i], T: to}, false
 		}
-		f.Types = append(f.Types, t.String())
+		f.Types = append(f.Types, to.String())
 	}
 	var extra []plan.Expr
 	for _, e := range s.Outputs {
@@ -50,11 +55,8 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 		f.Types = append(f.Types, plan.UInteger.String())
 		extra = append(extra, partition(e.Keys, partitions))
 	}
-	for _, dropped := range needed {
-		if !dropped {
-			root = &plan.Project{Child: root, Exprs: exprs}
-			break
-		}
+	if !same {
+		root = &plan.Project{Child: root, Exprs: exprs}
 	}
 	var err error
 	f.SQL, err = plan.PrintFragment(root, nil, extra)

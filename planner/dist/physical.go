@@ -99,9 +99,13 @@ func (n *Input) PrintSQL(*plan.Printer) (string, error) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if at := slices.Index(n.Edge.Keep, i); at >= 0 {
+		at := slices.Index(n.Edge.Keep, i)
+		switch {
+		case at >= 0 && travelType(t).Equal(t):
 			b.WriteString(columnName(at))
-		} else {
+		case at >= 0:
+			b.WriteString("CAST(" + columnName(at) + " AS " + t.String() + ")")
+		default:
 			b.WriteString("CAST(NULL AS " + t.String() + ")")
 		}
 		b.WriteString(" AS " + columnName(i))

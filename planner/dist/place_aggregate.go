@@ -6,9 +6,10 @@ import (
 	"manta/planner/plan"
 )
 
-// reduces is the share of rows below which computing partial aggregates before
-// an exchange is worth it, by the estimates.
-const reduces = 0.75
+// reduces reports whether grouping before an exchange as well as behind it is
+// worth the work, by the estimates. DuckDB estimates as many groups as rows when
+// it knows nothing, so only an estimate between the two speaks against it.
+func reduces(groups, rows float64) bool { return groups <= 0.75*rows || groups >= rows }
 
 // aggregate places a grouping, or an aggregate over everything.
 func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {
@@ -44,7 +45,7 @@ func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {
 	if len(common) > 0 && c.dist.within(exprs) {
 		return over(c, grouped(c.dist)), nil
 	}
-	if plain(n) && splits(n) && (len(n.Groups) == 0 || rows <= reduces*c.rows) {
+	if plain(n) && splits(n) && (len(n.Groups) == 0 || reduces(rows, c.rows)) {
 		return p.twoStep(n, c, rows), nil
 	}
 	if len(common) > 0 {
@@ -134,7 +135,7 @@ func (p *placer) distinct(n *plan.Distinct) (placed, error) {
 	if c.dist.within(keys) {
 		return over(c, c.dist), nil
 	}
-	if n.On == nil && rows <= reduces*c.rows {
+	if n.On == nil && reduces(rows, c.rows) {
 		c = placed{&Partial{Op: n.WithChildren([]plan.Node{c.node})}, c.dist, rows}
 	}
 	c = p.hash(c, keys)

@@ -130,7 +130,7 @@ type QueryOptions struct {
 	Shuffle    string                 `protobuf:"bytes,1,opt,name=shuffle,proto3" json:"shuffle,omitempty"`                                                                         // auto, streaming, object-store, disk, concat
 	Partitions uint32                 `protobuf:"varint,2,opt,name=partitions,proto3" json:"partitions,omitempty"`                                                                  // tasks of a partitioned stage; 0: one for each slot of the cluster
 	Tables     map[string]string      `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // view name to file glob
-	Analyze    bool                   `protobuf:"varint,4,opt,name=analyze,proto3" json:"analyze,omitempty"`                                                                        // keep the counters of every task
+	Analyze    bool                   `protobuf:"varint,4,opt,name=analyze,proto3" json:"analyze,omitempty"`                                                                        // tell in Finished what every task did
 	// Estimated bytes up to which a scanned table is read whole by every task,
 	// and a join's side is sent to every task. Unset: the defaults.
 	ReplicateBytes *int64 `protobuf:"varint,5,opt,name=replicate_bytes,json=replicateBytes,proto3,oneof" json:"replicate_bytes,omitempty"`
@@ -456,6 +456,7 @@ func (x *Progress) GetTasksDone() uint32 {
 type Finished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stats         *Stats                 `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
+	Explain       string                 `protobuf:"bytes,2,opt,name=explain,proto3" json:"explain,omitempty"` // with analyze: the plan with what its tasks did
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,6 +496,13 @@ func (x *Finished) GetStats() *Stats {
 		return x.Stats
 	}
 	return nil
+}
+
+func (x *Finished) GetExplain() string {
+	if x != nil {
+		return x.Explain
+	}
+	return ""
 }
 
 type ExplainReply struct {
@@ -1004,6 +1012,7 @@ type StageTask struct {
 	Inputs        []*Input               `protobuf:"bytes,5,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*Output              `protobuf:"bytes,6,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	Files         []*FilePin             `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"` // refuse to run when one of these has changed
+	Types         []string               `protobuf:"bytes,8,rep,name=types,proto3" json:"types,omitempty"` // DuckDB types of the fragment's columns; none: ask DuckDB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1083,6 +1092,13 @@ func (x *StageTask) GetOutputs() []*Output {
 func (x *StageTask) GetFiles() []*FilePin {
 	if x != nil {
 		return x.Files
+	}
+	return nil
+}
+
+func (x *StageTask) GetTypes() []string {
+	if x != nil {
+		return x.Types
 	}
 	return nil
 }
@@ -1339,9 +1355,10 @@ const file_planner_proto_rawDesc = "" +
 	"\bProgress\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\rR\x05tasks\x12\x1d\n" +
 	"\n" +
-	"tasks_done\x18\x02 \x01(\rR\ttasksDone\"6\n" +
+	"tasks_done\x18\x02 \x01(\rR\ttasksDone\"P\n" +
 	"\bFinished\x12*\n" +
-	"\x05stats\x18\x01 \x01(\v2\x14.manta.planner.StatsR\x05stats\"\"\n" +
+	"\x05stats\x18\x01 \x01(\v2\x14.manta.planner.StatsR\x05stats\x12\x18\n" +
+	"\aexplain\x18\x02 \x01(\tR\aexplain\"\"\n" +
 	"\fExplainReply\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\xf3\x02\n" +
 	"\x05Stats\x12\x16\n" +
@@ -1389,7 +1406,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x10input_wait_nanos\x18\n" +
 	" \x01(\x03R\x0einputWaitNanos\x12\x1f\n" +
 	"\vpeak_queued\x18\v \x01(\x03R\n" +
-	"peakQueued\"\xec\x01\n" +
+	"peakQueued\"\x82\x02\n" +
 	"\tStageTask\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x10\n" +
@@ -1397,7 +1414,8 @@ const file_planner_proto_rawDesc = "" +
 	"\x05setup\x18\x04 \x03(\tR\x05setup\x12,\n" +
 	"\x06inputs\x18\x05 \x03(\v2\x14.manta.planner.InputR\x06inputs\x12/\n" +
 	"\aoutputs\x18\x06 \x03(\v2\x15.manta.planner.OutputR\aoutputs\x12,\n" +
-	"\x05files\x18\a \x03(\v2\x16.manta.planner.FilePinR\x05files\"c\n" +
+	"\x05files\x18\a \x03(\v2\x16.manta.planner.FilePinR\x05files\x12\x14\n" +
+	"\x05types\x18\b \x03(\tR\x05types\"c\n" +
 	"\x05Input\x12\x12\n" +
 	"\x04view\x18\x01 \x01(\tR\x04view\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\fR\x04edge\x12\x1c\n" +

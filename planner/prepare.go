@@ -1,0 +1,286 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"manta/planner/dist"
+	"manta/planner/kernel"
+	"manta/planner/plan"
+	"manta/planner/wire"
+	"manta/shuffle"
+)
+
+type batch = arrow.RecordBatch
+
+// prepared is a query that is ready to run.
+type prepared struct {
+	sql      string
+	names    []string // of the result's columns
+	types    []string // DuckDB's
+	travel   []string // the types that the last stage's rows have on their way
+	setup    []string // statements that make the tables known to a connection
+	plan     *dist.Plan
+	files    map[string]dist.File
+	fallback string // why the query runs as one task with its original text; empty when it is distributed
+}
+
+// column names a fragment's column.
+func column(i int) string { return "c" + strconv.Itoa(i) }
+
+// prepare checks a query, plans it with DuckDB and distributes the plan.
+func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partitions int) (*prepared, error) {
+	db, err := s.plannerDB()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+
+	q := &prepared{sql: req.Sql, files: map[string]dist.File{}}
+	kind, n, err := conn.StatementKind(ctx, req.Sql)
+	switch {
+	case err != nil && !isUnknown(err):
+		return nil, err
+	case err == nil && n != 1:
+		return nil, fmt.Errorf("planner: %d statements given; give one SELECT", n)
+	case err == nil && kind != "SELECT":
+		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
+	}
+	if q.setup, err = tableViews(req.Options.GetTables()); err != nil {
+		return nil, err
+	}
+	for _, statement := range q.setup {
+		if err := conn.Exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	// Only now are the tables known, and with them the kind of a statement that reads them.
+	if kind, n, err = conn.StatementKind(ctx, req.Sql); err != nil {
+		return nil, err
+	} else if n != 1 || kind != "SELECT" {
+		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
+	}
+	columns, err := conn.Describe(ctx, req.Sql)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range columns {
+		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
+	}
+	q.plan, err = s.distribute(ctx, conn, q, req, partitions)
+	if err == nil {
+		q.travel = q.plan.Result.TravelTypes()
+	}
+	var unsupported *plan.UnsupportedError
+	switch {
+	case err == nil:
+	case errors.As(err, &unsupported):
+		q.plan, q.fallback = nil, unsupported.What
+	case errors.Is(err, kernel.ErrNotSerializable):
+		q.plan, q.fallback = nil, err.Error()
+	default:
+		return nil, err
+	}
+	return q, nil
+}
+
+// isUnknown reports an error that may only say that a table is not known yet.
+func isUnknown(err error) bool {
+	var e *kernel.Error
+	return errors.As(err, &e) && (e.Type == "Catalog" || e.Type == "Binder")
+}
+
+// distribute makes the distributed plan of a query. A *plan.UnsupportedError or
+// kernel.ErrNotSerializable means that it can only run as it is written.
+func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, partitions int) (*dist.Plan, error) {
+	text, err := conn.Plan(ctx, req.Sql)
+	if err != nil {
+		return nil, err
+	}
+	root, err := plan.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	estimates, err := conn.PlanCardinalities(ctx, req.Sql)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := plan.ReadCardinalities(root, estimates)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readFiles(ctx, conn, root, q.files); err != nil {
+		return nil, err
+	}
+	o := dist.Options{
+		Partitions:     partitions,
+		ReplicateBytes: dist.DefaultReplicateBytes,
+		BroadcastBytes: dist.DefaultBroadcastBytes,
+		Rows: func(n plan.Node) (float64, bool) {
+			r, ok := rows[n]
+			return float64(r), ok
+		},
+		FileBytes: func(paths []string) (bytes, rows int64) {
+			for _, path := range paths {
+				bytes += q.files[path].Bytes()
+				rows += q.files[path].Rows()
+			}
+			return bytes, rows
+		},
+	}
+	if v := req.Options.ReplicateBytes; v != nil {
+		o.ReplicateBytes = *v
+	}
+	if v := req.Options.BroadcastBytes; v != nil {
+		o.BroadcastBytes = *v
+	}
+	placed, err := dist.Place(root, o)
+	if err != nil {
+		return nil, err
+	}
+	p := dist.Cut(placed, partitions)
+	if err := dist.Check(p); err != nil {
+		// A plan that would give a wrong answer is not run; the text as it is written gives the right one.
+		return nil, &plan.UnsupportedError{What: "the plan failed its check: " + err.Error()}
+	}
+	if err := p.Travels(); err != nil {
+		return nil, err
+	}
+	for i, t := range p.Result.Types {
+		if i >= len(q.types) || t.String() != q.types[i] {
+			return nil, &plan.UnsupportedError{What: fmt.Sprintf("a result of type %s that is planned as %s", q.types, p.Result.Types)}
+		}
+	}
+	// Every fragment must print before any runs.
+	for _, stage := range p.Stages {
+		if _, err := stage.Fragment(0, q.fragmentNames("x", 0), partitions); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// readFiles collects the row groups of all files that a plan reads.
+func (s *Service) readFiles(ctx context.Context, conn *kernel.Conn, root plan.Node, into map[string]dist.File) error {
+	var paths []string
+	plan.Walk(root, func(n plan.Node) bool {
+		if get, ok := n.(*plan.Get); ok {
+			for _, path := range get.Files {
+				if !slices.Contains(paths, path) {
+					paths = append(paths, path)
+				}
+			}
+		}
+		return true
+	})
+	if len(paths) == 0 {
+		return nil
+	}
+	files, err := s.footers.of(ctx, conn, paths)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		into[f.Path] = f
+	}
+	return nil
+}
+
+// fragmentNames gives the names that fragments of one job use.
+func (q *prepared) fragmentNames(job string, task int) dist.Names {
+	return dist.Names{
+		View: func(e *dist.Edge) string { return fmt.Sprintf("manta_%s_%d_%d", job, e.ID, task) },
+		Shares: func(paths []string) []dist.File {
+			files := make([]dist.File, len(paths))
+			for i, path := range paths {
+				files[i] = q.files[path]
+			}
+			return files
+		},
+	}
+}
+
+// tableViews gives the statements that make named tables of files known to a connection.
+func tableViews(tables map[string]string) ([]string, error) {
+	names := make([]string, 0, len(tables))
+	seen := map[string]string{}
+	for name := range tables {
+		lower := strings.ToLower(name)
+		if other, dup := seen[lower]; dup {
+			return nil, fmt.Errorf("planner: tables %s and %s have one name", other, name)
+		}
+		seen[lower] = name
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var out []string
+	for _, name := range names {
+		if name == "" {
+			return nil, fmt.Errorf("planner: a table of the files %q has no name", tables[name])
+		}
+		out = append(out, "CREATE TEMP VIEW "+plan.Ident(name)+" AS SELECT * FROM "+reader(tables[name]))
+	}
+	return out, nil
+}
+
+// reader is the table function call for a file or a glob, by its ending.
+func reader(glob string) string {
+	lower := strings.TrimSuffix(strings.ToLower(glob), ".gz")
+	function := "read_parquet"
+	switch {
+	case strings.HasSuffix(lower, ".csv"), strings.HasSuffix(lower, ".tsv"):
+		function = "read_csv"
+	case strings.HasSuffix(lower, ".json"), strings.HasSuffix(lower, ".jsonl"), strings.HasSuffix(lower, ".ndjson"):
+		function = "read_json"
+	}
+	return function + "(" + plan.Literal(glob) + ")"
+}
+
+// mode chooses the exchange mode of an edge. Rows for the client always stream.
+// In the streaming mode an edge that must take rows which nobody reads yet goes
+// through the object store, which spills; auto sends what is small that way too.
+func mode(e *dist.Edge, asked shuffle.Mode) shuffle.Mode {
+	switch {
+	case e.To == nil:
+		return shuffle.Streaming
+	case asked != Auto && asked != shuffle.Streaming:
+		return asked
+	case e.Waits():
+		return shuffle.ObjectStore
+	case asked == Auto && e.Bytes() <= smallEdge:
+		return shuffle.ObjectStore
+	}
+	return shuffle.Streaming
+}
+
+// smallEdge is the estimated size up to which auto sends an edge's rows by reference.
+const smallEdge = 64 << 10
+
+// each calls f with every batch, which it borrows.
+func each(rows *kernel.Rows, f func(batch) error) error {
+	for {
+		b, err := rows.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = f(b)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+}

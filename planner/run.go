@@ -1,0 +1,356 @@
+package planner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"google.golang.org/grpc"
+
+	"manta/actors"
+	"manta/planner/kernel"
+	"manta/planner/wire"
+	"manta/shuffle"
+)
+
+// run is one query on its way: the coordinator, on the head.
+//
+// It plans, starts every task of every stage at once, hands the rows of the last
+// stage to the client as they come, and ends the job in one way or another. The
+// order in which tasks work is not its business: a task that lacks input or
+// credit waits in its exchange, without a slot.
+type run struct {
+	service    *Service
+	req        *wire.QueryRequest
+	mode       shuffle.Mode
+	stream     grpc.ServerStreamingServer[wire.QueryEvent]
+	sending    sync.Mutex // orders events: progress comes from other goroutines
+	nodes      []actors.NodeInfo
+	slots      []actors.NodeID // one for each slot, nodes taking turns
+	partitions int
+	query      *prepared
+	job        *actors.Job
+	started    time.Time
+	planTime   time.Duration
+	tasks      []*stageTask
+}
+
+// stageTask is a task that has been submitted.
+type stageTask struct {
+	stage int
+	task  *actors.Task
+	stats *wire.TaskStats // once it has ended well
+	err   error
+}
+
+func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServer[wire.QueryEvent]) (*run, error) {
+	if req.Options == nil {
+		req.Options = &wire.QueryOptions{}
+	}
+	m, err := parseMode(req.Options.Shuffle)
+	if err != nil {
+		return nil, err
+	}
+	if req.Options.Partitions > maxPartitions {
+		return nil, fmt.Errorf("planner: %d partitions asked for; at most %d", req.Options.Partitions, maxPartitions)
+	}
+	if strings.TrimSpace(req.Sql) == "" {
+		return nil, errors.New("planner: the query is empty")
+	}
+	return &run{service: s, req: req, mode: m, stream: stream, started: time.Now()}, nil
+}
+
+// run runs the query until its end; ctx is the client's call.
+func (r *run) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if r.job, err = r.service.node.NewJob(ctx, actors.JobSpec{Name: r.jobName()}); err != nil {
+		return err
+	}
+	defer func() { r.job.Finish(err) }()
+	if err := r.prepareTasks(); err != nil {
+		return err
+	}
+	ended, err := r.submit(cancel)
+	if err == nil {
+		err = r.deliver()
+	}
+	if err != nil {
+		cancel(err)
+	}
+	<-ended
+	if err = r.firstFailure(err); err != nil {
+		return err
+	}
+	return r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Finished{Finished: r.finished()}})
+}
+
+// maxJobName is how much of a query's text its job shows.
+const maxJobName = 120
+
+func (r *run) jobName() string {
+	name := r.req.Options.Label
+	if name == "" {
+		name = strings.Join(strings.Fields(r.req.Sql), " ")
+	}
+	if runes := []rune(name); len(runes) > maxJobName {
+		name = string(runes[:maxJobName]) + "…"
+	}
+	return name
+}
+
+// prepareTasks chooses the nodes and plans the query for them.
+func (r *run) prepareTasks() error {
+	if err := r.place(); err != nil {
+		return err
+	}
+	began := time.Now()
+	var err error
+	if r.query, err = r.service.prepare(r.job.Context(), r.req, r.partitions); err != nil {
+		return err
+	}
+	r.planTime = time.Since(began)
+	return nil
+}
+
+// place lists the slots of the nodes that are alive, nodes taking turns, so that
+// neighbouring partitions are on different nodes.
+func (r *run) place() error {
+	most := 0
+	for _, n := range r.service.node.Nodes() {
+		if n.State == actors.NodeAlive && n.CPUs > 0 {
+			r.nodes = append(r.nodes, n)
+			most = max(most, n.CPUs)
+		}
+	}
+	for i := range most {
+		for _, n := range r.nodes {
+			if i < n.CPUs {
+				r.slots = append(r.slots, n.ID)
+			}
+		}
+	}
+	if len(r.slots) == 0 {
+		return errors.New("planner: no node takes tasks; start one with manta worker")
+	}
+	r.partitions = int(r.req.Options.Partitions)
+	if r.partitions == 0 {
+		r.partitions = min(len(r.slots), maxPartitions)
+	}
+	return nil
+}
+
+// submit starts every task. The channel is closed when all of them have ended;
+// the first that fails cancels the query.
+func (r *run) submit(cancel context.CancelCauseFunc) (ended <-chan struct{}, err error) {
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	defer func() {
+		go func() {
+			all.Wait()
+			close(done)
+		}()
+	}()
+	specs, err := r.specs()
+	if err != nil {
+		return done, err
+	}
+	for _, spec := range specs {
+		task, err := r.job.Submit(spec.TaskSpec)
+		if err != nil {
+			return done, err
+		}
+		t := &stageTask{stage: spec.stage, task: task}
+		r.tasks = append(r.tasks, t)
+	}
+	progress := &progress{run: r, total: len(r.tasks)}
+	for _, t := range r.tasks {
+		all.Go(func() {
+			t.wait(r.job.Context())
+			if t.err != nil {
+				cancel(t.err)
+			}
+			progress.ended()
+		})
+	}
+	return done, nil
+}
+
+// taskGrace is how long a task may take to end once the query is over.
+const taskGrace = 15 * time.Second
+
+// wait waits for the task's end, for a while even after the query's.
+func (t *stageTask) wait(ctx context.Context) {
+	select {
+	case <-t.task.Done():
+	case <-ctx.Done():
+		select {
+		case <-t.task.Done():
+		case <-time.After(taskGrace):
+		}
+	}
+	ended, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	result, err := t.task.Wait(ended)
+	if err != nil {
+		t.err = err
+		return
+	}
+	t.stats = &wire.TaskStats{}
+	t.err = decode(result, t.stats)
+}
+
+// firstFailure is the error that tells most of why a query failed: what happened
+// in a task, rather than what others saw of it.
+func (r *run) firstFailure(err error) error {
+	best, rank := err, 0
+	if err != nil {
+		rank = severity(err)
+	}
+	for _, t := range r.tasks {
+		if t.err == nil {
+			continue
+		}
+		if s := severity(t.err); best == nil || s > rank {
+			best, rank = t.err, s
+		}
+	}
+	if cause := context.Cause(r.job.Context()); best != nil && cause != nil && severity(cause) > rank {
+		best = cause
+	}
+	return best
+}
+
+// severity ranks errors: consequences of an end below its causes.
+func severity(err error) int {
+	switch {
+	case errors.Is(err, actors.ErrNodeDead):
+		return 5
+	case errors.Is(err, actors.ErrJobEnded), errors.Is(err, shuffle.ErrJobEnded), errors.Is(err, shuffle.ErrClosed):
+		return 1
+	case errors.Is(err, context.Canceled):
+		return 2
+	case errors.Is(err, shuffle.ErrProducer), errors.Is(err, shuffle.ErrPeer):
+		return 3
+	}
+	return 4
+}
+
+// deliver sends the columns, and the rows as they come.
+func (r *run) deliver() error {
+	schema, err := r.resultSchema()
+	if err != nil {
+		return err
+	}
+	shown := kernel.FromLosslessSchema(schema)
+	head, err := encode(shown)
+	if err != nil {
+		return err
+	}
+	event := &wire.Started{Job: string(r.job.ID()), Names: r.query.names, Types: r.query.types, Schema: head}
+	if err := r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Started{Started: event}}); err != nil {
+		return err
+	}
+	reader, err := r.service.shuffle.Reader(r.job.TaskContext(), r.resultEdge(), 0, schema)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for {
+		b, err := reader.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = r.sendRows(shown, b)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// maxBlock bounds an event with rows, far below what an RPC can hold. One row may be larger.
+const maxBlock = 8 << 20
+
+// sendRows sends the rows of a batch (borrowed), in pieces if they are many.
+func (r *run) sendRows(schema *arrow.Schema, b arrow.RecordBatch) error {
+	plain, err := kernel.FromLossless(b)
+	if err != nil {
+		return err
+	}
+	defer plain.Release()
+	block, err := encode(schema, plain)
+	if err != nil {
+		return err
+	}
+	if len(block) > maxBlock && b.NumRows() > 1 {
+		half := b.NumRows() / 2
+		for _, cut := range [][2]int64{{0, half}, {half, b.NumRows()}} {
+			piece := b.NewSlice(cut[0], cut[1])
+			err := r.sendRows(schema, piece)
+			piece.Release()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Block{Block: block}})
+}
+
+// encode makes an Arrow IPC stream.
+func encode(schema *arrow.Schema, batches ...arrow.RecordBatch) ([]byte, error) {
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+	for _, b := range batches {
+		if err := w.Write(b); err != nil {
+			return nil, fmt.Errorf("planner: rows of the result: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("planner: rows of the result: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+func (r *run) send(event *wire.QueryEvent) error {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	return r.stream.Send(event)
+}
+
+// progress tells the client how many tasks have ended.
+type progress struct {
+	run   *run
+	total int
+
+	mu   sync.Mutex
+	done int       // guarded by mu
+	last time.Time // guarded by mu: when the client was told
+}
+
+// tellEvery is the least time between two progress events.
+const tellEvery = 100 * time.Millisecond
+
+func (p *progress) ended() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if now := time.Now(); now.Sub(p.last) >= tellEvery {
+		p.last = now
+		// A client that is gone ends the query by other means.
+		_ = p.run.send(&wire.QueryEvent{Event: &wire.QueryEvent_Progress{
+			Progress: &wire.Progress{Tasks: uint32(p.total), TasksDone: uint32(p.done)},
+		}})
+	}
+}

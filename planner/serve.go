@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"manta/actors"
+	"manta/planner/dist"
+	"manta/planner/kernel"
+	"manta/planner/wire"
+	"manta/shuffle"
+)
+
+// Auto is the exchange mode that is chosen for each edge.
+const Auto shuffle.Mode = "auto"
+
+// parseMode accepts the modes of shuffle, auto, and nothing, which is auto.
+func parseMode(s string) (shuffle.Mode, error) {
+	if s == "" || s == string(Auto) {
+		return Auto, nil
+	}
+	m, err := shuffle.ParseMode(s)
+	if err != nil {
+		return "", fmt.Errorf("planner: unknown exchange mode %q; use auto, streaming, object-store, disk or concat", s)
+	}
+	return m, nil
+}
+
+// maxPartitions bounds the tasks of a stage: each is a thread while it runs.
+const maxPartitions = 1024
+
+// Query runs one query for a client; see wire.SQLServer.
+func (s *Service) Query(req *wire.QueryRequest, stream grpc.ServerStreamingServer[wire.QueryEvent]) error {
+	r, err := s.newRun(req, stream)
+	if err != nil {
+		return toStatus(err)
+	}
+	return toStatus(r.run(stream.Context()))
+}
+
+// Explain plans a query for a client; see wire.SQLServer.
+func (s *Service) Explain(ctx context.Context, req *wire.QueryRequest) (*wire.ExplainReply, error) {
+	r, err := s.newRun(req, nil)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if err := r.place(); err != nil {
+		return nil, toStatus(err)
+	}
+	if r.query, err = s.prepare(ctx, req, r.partitions); err != nil {
+		return nil, toStatus(err)
+	}
+	return &wire.ExplainReply{Text: r.explain(nil)}, nil
+}
+
+// explain describes the query's plan; detail adds what its tasks did.
+func (r *run) explain(detail func(*dist.Stage) []string) string {
+	var b strings.Builder
+	if r.query.fallback != "" {
+		fmt.Fprintf(&b, "Not distributed: the query runs as it is written, in one task, because of %s.\n", r.query.fallback)
+	}
+	fmt.Fprintf(&b, "Exchange mode %s, %d nodes, %d partitions.\n", r.mode, len(r.nodes), r.partitions)
+	if r.query.plan != nil {
+		b.WriteString(dist.Explain(r.query.plan, func(e *dist.Edge) string { return string(mode(e, r.mode)) }, detail))
+	}
+	return b.String()
+}
+
+// toStatus makes an RPC error of an error: one line, and a code for its kind.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	var sql *kernel.Error
+	code := codes.FailedPrecondition
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, actors.ErrJobStopped):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.As(err, &sql):
+		code = codes.InvalidArgument
+	case errors.Is(err, actors.ErrNodeDead), errors.Is(err, shuffle.ErrPeer):
+		code = codes.Unavailable
+	}
+	return status.Error(code, message(err))
+}
+
+// message is an error as one line for a user: with the position in the query where there is one.
+func message(err error) string {
+	text := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+	var sql *kernel.Error
+	if errors.As(err, &sql) && sql.Position > 0 {
+		text += fmt.Sprintf(" (at character %d of the query)", sql.Position)
+	}
+	return text
+}

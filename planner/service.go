@@ -1,0 +1,123 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"manta/actors"
+	"manta/planner/kernel"
+	"manta/planner/wire"
+	"manta/shuffle"
+)
+
+// Service is the SQL part of a node: the DuckDB instance in which its stage
+// tasks run and, on the head, the instance in which queries are planned and the
+// calls of clients.
+type Service struct {
+	wire.UnimplementedSQLServer
+
+	shuffle *shuffle.Service
+	config  serviceConfig
+
+	node    *actors.Node // set by Register, before any task
+	exec    *kernel.DB   // opened by Register
+	schemas schemas
+	footers footers
+
+	mu     sync.Mutex
+	closed bool
+	plan   *kernel.DB // guarded by mu: opened by the first query
+}
+
+type serviceConfig struct {
+	memory  int64  // bytes DuckDB may use for stage tasks
+	tempDir string // where DuckDB spills
+	tempMax int64  // bytes it may spill
+	head    bool
+	log     *slog.Logger
+}
+
+// planningMemory is what DuckDB may use to plan: it reads footers, and no data.
+const planningMemory = 256 << 20
+
+func newService(sh *shuffle.Service, c serviceConfig) *Service {
+	return &Service{shuffle: sh, config: c}
+}
+
+// Register opens DuckDB and, on the head, offers the SQL calls.
+func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
+	s.node = n
+	if err := os.MkdirAll(s.config.tempDir, 0o700); err != nil {
+		return fmt.Errorf("planner: spill folder: %w", err)
+	}
+	db, err := kernel.Open(kernel.Config{
+		MemoryLimit:        s.config.memory,
+		TempDir:            s.config.tempDir,
+		MaxTempBytes:       s.config.tempMax,
+		Threads:            1, // a task runs on the thread that calls it, so one that waits blocks no other
+		DisabledOptimizers: kernel.ExecutingDisabled,
+		LosslessArrow:      true,
+		Settings:           map[string]string{"parquet_metadata_cache": "true"},
+	})
+	if err != nil {
+		return err
+	}
+	s.exec = db
+	if s.config.head {
+		wire.RegisterSQLServer(r, s)
+	}
+	return nil
+}
+
+// plannerDB returns the instance for planning, opened at its first use. It is
+// another one than for executing: the optimizers that are off while planning
+// are off for a whole instance.
+func (s *Service) plannerDB() (*kernel.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, context.Canceled
+	}
+	if s.plan == nil {
+		db, err := kernel.Open(kernel.Config{
+			MemoryLimit:        planningMemory,
+			TempDir:            filepath.Join(s.config.tempDir, "planning"),
+			Threads:            1,
+			DisabledOptimizers: kernel.PlanningDisabled,
+			Settings:           map[string]string{"parquet_metadata_cache": "true"},
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.plan = db
+	}
+	return s.plan, nil
+}
+
+// JobEnded has nothing to do: a job's tasks have ended before, with all they hold.
+func (s *Service) JobEnded(actors.JobID) {}
+
+// NodeDead has nothing to do: the exchanges and the job fail with the node's name.
+func (s *Service) NodeDead(actors.NodeID, string) {}
+
+// Close closes DuckDB; its tasks have ended before.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	var err error
+	for _, db := range []*kernel.DB{s.plan, s.exec} {
+		if db != nil {
+			if e := db.Close(); e != nil && err == nil {
+				err = e
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,290 @@
+package planner
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"google.golang.org/protobuf/proto"
+
+	"manta/actors"
+	"manta/planner/dist"
+	"manta/planner/kernel"
+	"manta/planner/wire"
+	"manta/shuffle"
+)
+
+// taskSpec is a stage task to be submitted.
+type taskSpec struct {
+	actors.TaskSpec
+	stage int
+}
+
+// nodeOf is the node of one task of a stage: tasks of partitioned stages are
+// spread over all slots, and single stages take turns.
+func (r *run) nodeOf(s *dist.Stage, task int) actors.NodeID {
+	if s.Tasks == 1 {
+		task = s.ID
+	}
+	return r.slots[task%len(r.slots)]
+}
+
+// edge describes an exchange to the nodes.
+func (r *run) edge(e *dist.Edge) *shuffle.Edge {
+	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: mode(e, r.mode)}
+	for i := range e.From.Tasks {
+		out.Producers = append(out.Producers, r.nodeOf(e.From, i))
+	}
+	if e.To == nil {
+		out.Consumers = []actors.NodeID{r.service.node.ID()}
+		return out
+	}
+	for i := range e.To.Tasks {
+		out.Consumers = append(out.Consumers, r.nodeOf(e.To, i))
+	}
+	return out
+}
+
+// resultEdge is the exchange from the last stage to this coordinator.
+func (r *run) resultEdge() *shuffle.Edge {
+	if r.query.plan != nil {
+		return r.edge(r.query.plan.Result)
+	}
+	return &shuffle.Edge{
+		Job: r.job.ID(), Mode: shuffle.Streaming,
+		Producers: []actors.NodeID{r.slots[0]},
+		Consumers: []actors.NodeID{r.service.node.ID()},
+	}
+}
+
+// specs gives every task of the query, producers first.
+func (r *run) specs() ([]taskSpec, error) {
+	if r.query.plan == nil {
+		return r.fallbackSpec()
+	}
+	var out []taskSpec
+	for _, s := range r.query.plan.Stages {
+		for i := range s.Tasks {
+			task, err := r.stageTask(s, i)
+			if err != nil {
+				return nil, err
+			}
+			arg, err := proto.Marshal(task)
+			if err != nil {
+				return nil, fmt.Errorf("planner: stage task: %w", err)
+			}
+			out = append(out, taskSpec{stage: s.ID, TaskSpec: actors.TaskSpec{
+				Name: fmt.Sprintf("stage %d task %d", s.ID, i), Func: stageFunc, Arg: arg, Node: r.nodeOf(s, i),
+			}})
+		}
+	}
+	return out, nil
+}
+
+// stageTask describes one task of a stage.
+func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
+	q := r.query
+	f, err := s.Fragment(i, q.fragmentNames(string(r.job.ID()), i), q.plan.Partitions)
+	if err != nil {
+		return nil, fmt.Errorf("planner: stage %d: %w", s.ID, err)
+	}
+	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Sql: f.SQL, Types: f.Types, Files: q.pins(f.Files)}
+	for _, in := range f.Inputs {
+		edge, err := r.edge(in.Edge).MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		task.Inputs = append(task.Inputs, &wire.Input{
+			View: in.View, Edge: edge, Partition: uint32(i), Types: in.Edge.TravelTypes(),
+		})
+	}
+	for _, e := range s.Outputs {
+		out, err := r.output(e, f, i)
+		if err != nil {
+			return nil, err
+		}
+		task.Outputs = append(task.Outputs, out)
+	}
+	return task, nil
+}
+
+// output describes an edge to the task that writes it.
+func (r *run) output(e *dist.Edge, f *dist.Fragment, producer int) (*wire.Output, error) {
+	edge, err := r.edge(e).MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.Output{Edge: edge, Producer: uint32(producer), Route: wire.RouteKind_TO}
+	for _, c := range e.Keep {
+		out.Columns = append(out.Columns, uint32(c))
+	}
+	switch e.Kind {
+	case dist.Hash:
+		out.Route, out.Column = wire.RouteKind_BY_COLUMN, uint32(f.Routing[e])
+	case dist.Broadcast:
+		out.Route = wire.RouteKind_TO_ALL
+	case dist.Forward:
+		out.Partition = uint32(producer)
+	case dist.Gather, dist.Pin: // to partition 0
+	}
+	return out, nil
+}
+
+// fallbackSpec is the only task of a query that runs as it is written.
+func (r *run) fallbackSpec() ([]taskSpec, error) {
+	edge, err := r.resultEdge().MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]uint32, len(r.query.types))
+	for i := range columns {
+		columns[i] = uint32(i)
+	}
+	arg, err := proto.Marshal(&wire.StageTask{
+		Sql: r.query.sql, Setup: r.query.setup,
+		Outputs: []*wire.Output{{Edge: edge, Columns: columns, Route: wire.RouteKind_TO}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("planner: stage task: %w", err)
+	}
+	return []taskSpec{{TaskSpec: actors.TaskSpec{Name: "the whole query", Func: stageFunc, Arg: arg, Node: r.slots[0]}}}, nil
+}
+
+// pins lists what files must be like for the plan to hold.
+func (q *prepared) pins(paths []string) []*wire.FilePin {
+	var out []*wire.FilePin
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		if f, ok := q.files[path]; ok && !remote(path) {
+			out = append(out, &wire.FilePin{Path: path, Size: f.Size, ModifiedNanos: f.Mtime})
+		}
+	}
+	return out
+}
+
+// resultSchema is the schema of the rows as the last stage sends them, with the query's own column names.
+func (r *run) resultSchema() (*arrow.Schema, error) {
+	conn, err := r.service.exec.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	schema, err := r.rowsSchema(conn)
+	if err != nil {
+		return nil, err
+	}
+	fields := slices.Clone(schema.Fields())
+	for i := range fields {
+		fields[i].Name = r.query.names[i]
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+func (r *run) rowsSchema(conn *kernel.Conn) (*arrow.Schema, error) {
+	ctx := r.job.Context()
+	if r.query.plan != nil {
+		return r.service.schemas.of(ctx, conn, r.query.travel)
+	}
+	for _, statement := range r.query.setup {
+		if err := conn.Exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	return ofQuery(ctx, conn, r.query.sql)
+}
+
+// finished sums up what the query's tasks did.
+func (r *run) finished() *wire.Finished {
+	st := &wire.Stats{
+		Stages: 1, Tasks: uint32(len(r.tasks)), Distributed: r.query.plan != nil, Fallback: r.query.fallback,
+		PlanNanos: int64(r.planTime), ElapsedNanos: int64(time.Since(r.started)),
+	}
+	if p := r.query.plan; p != nil {
+		st.Stages = uint32(len(p.Stages))
+	}
+	var sum shuffle.Counters
+	result := r.resultEdge().ID
+	stages := map[int]*wire.StageStats{}
+	for _, t := range r.tasks {
+		for _, o := range t.stats.Outputs {
+			if r.query.plan != nil && o.Edge != result {
+				sum.Add(countersFromWire(o.Counters))
+			}
+		}
+		for _, in := range t.stats.Inputs {
+			c := countersFromWire(in.Counters)
+			sum.ControlMessages += c.ControlMessages
+			sum.InputWait += c.InputWait
+			sum.PeakQueued = max(sum.PeakQueued, c.PeakQueued)
+		}
+		st.PeakExchangeBytes = max(st.PeakExchangeBytes, t.stats.PeakExchangeBytes)
+		st.PeakRssBytes = max(st.PeakRssBytes, t.stats.PeakRssBytes)
+		stage := stages[t.stage]
+		if stage == nil {
+			stage = &wire.StageStats{Stage: uint32(t.stage)}
+			stages[t.stage] = stage
+			st.Stage = append(st.Stage, stage)
+		}
+		stage.Tasks = append(stage.Tasks, t.stats)
+	}
+	st.Exchange = countersToWire(sum)
+	out := &wire.Finished{Stats: st}
+	if r.req.Options.Analyze {
+		out.Explain = r.explain(func(s *dist.Stage) []string { return taskLines(stages[s.ID]) })
+	}
+	return out
+}
+
+// taskLines tells what each task of a stage did, for EXPLAIN ANALYZE.
+func taskLines(s *wire.StageStats) []string {
+	if s == nil {
+		return nil
+	}
+	var lines []string
+	for i, t := range s.Tasks {
+		var credit, input time.Duration
+		var bytes int64
+		for _, o := range t.Outputs {
+			credit += time.Duration(o.Counters.CreditWaitNanos)
+			bytes += o.Counters.Bytes
+		}
+		for _, in := range t.Inputs {
+			input += time.Duration(in.Counters.InputWaitNanos)
+		}
+		line := fmt.Sprintf("task %d on %s: %v, %d rows out, %d bytes sent, waited %v for input and %v for credit",
+			i, t.Node, time.Duration(t.ElapsedNanos).Round(time.Millisecond), t.RowsOut, bytes,
+			input.Round(time.Millisecond), credit.Round(time.Millisecond))
+		if t.ClosedEarly {
+			line += ", closed early"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func decode(b []byte, m proto.Message) error {
+	if err := proto.Unmarshal(b, m); err != nil {
+		return fmt.Errorf("planner: result of a stage task: %w", err)
+	}
+	return nil
+}
+
+// peakRSS is the highest resident memory of this process in bytes, or 0 where the system does not tell.
+func peakRSS() int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, ok := strings.Cut(string(text), "VmHWM:")
+	if !ok {
+		return 0
+	}
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0
+	}
+	return kib << 10
+}
