@@ -216,14 +216,29 @@ func (d *decoder) setOp(o *object, op string) (Node, []binding) {
 			fail(malformed("an input of %s has %d columns, not %d", op, len(in.Types()), columns))
 		}
 	}
-	if count < 2 || n.Kind != Union && count != 2 {
+	if count < 1 || n.Kind != Union && count != 2 {
 		fail(malformed("%s has %d children", op, count))
 	}
 	n.Out = n.Inputs[0].Types()
 	b := bindings(o.number("table_index"), columns)
 	o.ignore("allow_out_of_order")
 	o.done()
+	if count == 1 { // the others were found to be empty
+		if n.All {
+			return &Project{Child: n.Inputs[0], Exprs: refs(n.Out)}, b
+		}
+		return &Distinct{Child: n.Inputs[0]}, b
+	}
 	return n, b
+}
+
+// refs are references to all columns.
+func refs(types []Type) []Expr {
+	out := make([]Expr, len(types))
+	for i, t := range types {
+		out[i] = &Ref{i, t}
+	}
+	return out
 }
 
 // rows reads the operators whose rows are in the plan.

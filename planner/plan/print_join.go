@@ -124,9 +124,12 @@ func keys(n *Join) (equal, safe []JoinCond, ok bool) {
 func (p *Printer) mark(n *Join, left, right source) block {
 	equal, safe, ok := keys(n)
 	b := block{from: left.sql, cols: choose(left.cols, n.LeftKeep)}
+	if Volatile(n) {
+		fail(unsupported("a MARK join over a volatile value")) // which is computed more than once
+	}
 	switch {
 	case !ok:
-		b.cols = append(b.cols, p.markAny(n, left, right))
+		p.markAny(&b, n, left, right)
 	case len(safe) == 0 && len(equal) > 0:
 		var l, r []string
 		for _, c := range equal {
@@ -206,27 +209,46 @@ func (p *Printer) markJoins(b *block, equal, safe []JoinCond, left, right source
 		strings.Join(unknown, " OR ")+" THEN NULL ELSE FALSE END")
 }
 
-// markAny spells a MARK join with one comparison that is not an equality: x < ANY (...), correlated or not.
-func (p *Printer) markAny(n *Join, left, right source) string {
-	var test string
-	var where []string
+// markAny spells a MARK join with one comparison that is not an equality, x < ANY (...): for each distinct x, with the
+// null-safe keys, it tells whether some row compares as TRUE and whether some as NULL.
+func (p *Printer) markAny(b *block, n *Join, left, right source) {
+	if n.On != nil {
+		fail(unsupported("a MARK join with a free condition"))
+	}
+	name := "l_" + p.Alias()
+	b.with = []string{name + " AS MATERIALIZED (" + block{from: left.sql, cols: left.cols}.String() + ")"}
+	left = named(name, p.Alias(), len(left.cols))
+	asking := named(name, p.Alias(), len(left.cols))
+	tested := block{distinct: "DISTINCT", from: asking.sql}
 	for _, c := range n.Conds {
-		text := compareText(c.Op, p.expr(c.Left, left.cols), p.expr(c.Right, right.cols))
+		tested.cols = append(tested.cols, p.expr(c.Left, asking.cols))
+	}
+	t := named("("+tested.String()+")", p.Alias(), len(n.Conds))
+	test, on := "", []string{"TRUE"}
+	for i, c := range n.Conds {
+		text := compareText(c.Op, t.cols[i], p.expr(c.Right, right.cols))
 		switch {
 		case c.Op == NotDistinctFrom:
-			where = append(where, text)
+			on = append(on, text)
 		case test == "":
 			test = text
 		default:
 			fail(unsupported("a MARK join with several comparisons"))
 		}
 	}
-	if n.On != nil || test == "" {
-		fail(unsupported("a MARK join with a free condition"))
+	answer := block{
+		from:  t.sql + " INNER JOIN " + right.sql + " ON " + strings.Join(on, " AND "),
+		cols:  append(slices.Clone(t.cols), "bool_or("+test+")", "bool_or("+test+" IS NULL)"),
+		group: "GROUP BY ALL",
 	}
-	b := block{from: right.sql, where: where, cols: []string{
-		"CASE WHEN bool_or(" + test + ") THEN TRUE WHEN bool_or(" + test + " IS NULL) THEN NULL ELSE FALSE END"}}
-	return "(" + b.String() + ")"
+	k := len(n.Conds)
+	a := named("("+answer.String()+")", p.Alias(), k+2)
+	on = on[:1]
+	for i, c := range n.Conds {
+		on = append(on, compareText(NotDistinctFrom, p.expr(c.Left, left.cols), a.cols[i]))
+	}
+	b.from = left.sql + " LEFT JOIN " + a.sql + " ON " + strings.Join(on, " AND ")
+	b.cols = append(choose(left.cols, n.LeftKeep), "CASE WHEN "+a.cols[k]+" THEN TRUE WHEN "+a.cols[k+1]+" THEN NULL ELSE FALSE END")
 }
 
 // single spells a left join in which a second partner is an error: the right side is reduced to one row for each key.
