@@ -44,7 +44,7 @@ func take(mem memory.Allocator, arr arrow.Array, idx []int32) (arrow.Array, erro
 		runs = append(runs, array.NewSlice(arr, int64(idx[i]), int64(idx[j-1])+1))
 		i = j
 	}
-	return array.Concatenate(runs, mem)
+	return concatenate(mem, runs)
 }
 
 func (c *general) finish(p int) (arrow.Array, error) {
@@ -61,7 +61,7 @@ func (c *general) finish(p int) (arrow.Array, error) {
 	if len(parts) == 0 {
 		return array.MakeArrayOfNull(c.mem, c.dt, 0), nil
 	}
-	return array.Concatenate(parts, c.mem)
+	return concatenate(c.mem, parts)
 }
 
 func (c *general) bytes(p int) int64 { return c.size[p] }
