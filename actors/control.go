@@ -314,8 +314,15 @@ func (c *control) close() {
 	for _, a := range stop {
 		a.Stop()
 	}
+	limit := time.NewTimer(endWait)
+	defer limit.Stop()
 	for _, a := range stop {
-		<-a.done
+		select {
+		case <-a.done:
+		case <-limit.C:
+			c.n.log.Error("an actor does not end after it was stopped", "actor", a.Address().String())
+			limit.Reset(0)
+		}
 	}
 	if c.transport != nil {
 		c.transport.close()

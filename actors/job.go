@@ -83,7 +83,7 @@ func (j *Job) cancelled() {
 	j.mu().Lock()
 	defer j.mu().Unlock()
 	if !j.closing {
-		j.orphan = time.AfterFunc(orphanGrace, func() { j.Finish(cause) })
+		j.orphan = time.AfterFunc(j.jobs.grace, func() { j.Finish(cause) })
 		j.cancelTasks(cause)
 	}
 }

@@ -250,6 +250,7 @@ func TestJobEnds(t *testing.T) {
 // A job whose owner has vanished is ended by the head.
 func TestOrphan(t *testing.T) {
 	c := newCluster(t, 1, map[string]TaskFunc{"block": block}, nil)
+	c.head.jobs.grace = 200 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	job, err := c.head.NewJob(ctx, JobSpec{})
 	require.NoError(t, err)
@@ -259,11 +260,41 @@ func TestOrphan(t *testing.T) {
 	c.quiet()
 	select {
 	case <-job.ended:
-	case <-time.After(orphanGrace + 10*time.Second):
+	case <-time.After(10 * time.Second):
 		t.Fatal("nobody ended the job")
 	}
 	require.Equal(t, JobStopped, job.Info().State)
 	require.True(t, c.probe[1].sawEnd(job.ID()))
+}
+
+// A task that ignores the end of its job may end late: what it makes until then is
+// dropped all the same.
+func TestStubbornTask(t *testing.T) {
+	release := make(chan struct{})
+	c := newCluster(t, 1, map[string]TaskFunc{
+		"deaf": func(tc *TaskContext, _ []byte) ([]byte, error) {
+			<-release
+			_, err := tc.Node.Store().Put(string(tc.Job), make([]byte, 1<<20))
+			return nil, err
+		},
+	}, nil)
+	worker := c.nodes[1]
+	job := c.job()
+	task, err := job.Submit(TaskSpec{Func: "deaf", Node: worker.ID()})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return task.State() == TaskStarted }, 5*time.Second, time.Millisecond)
+
+	// What endJob does once it has lost its patience.
+	worker.runner.refuse(job.ID(), ErrJobEnded)
+	worker.runner.mu.Lock()
+	worker.runner.ended[job.ID()].dropped = true
+	worker.runner.mu.Unlock()
+	worker.runner.drop(job.ID())
+
+	close(release)
+	c.quiet()
+	require.Eventually(t, func() bool { return worker.Store().Stats().Objects == 0 }, 5*time.Second, time.Millisecond)
+	job.Finish(nil)
 }
 
 // A node that is lost takes its tasks along, and the contexts of the jobs that

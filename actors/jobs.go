@@ -24,7 +24,8 @@ const (
 // jobs is the head's knowledge of jobs and their tasks: the shell around
 // scheduler.Admission and scheduler.Placement.
 type jobs struct {
-	n *Node
+	n     *Node
+	grace time.Duration // for the owner of a cancelled job to finish it
 
 	mu        sync.Mutex
 	closed    bool                 // guarded by mu
@@ -38,6 +39,7 @@ type jobs struct {
 func newJobs(n *Node) *jobs {
 	return &jobs{
 		n:         n,
+		grace:     orphanGrace,
 		admission: scheduler.NewAdmission(n.cfg.MaxJobs),
 		placement: scheduler.NewPlacement(),
 		live:      make(map[JobID]*Job),

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -10,6 +11,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(processEnv) != "" {
 		os.Exit(processMain())
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
+		_ = f.Value.Set("8") // these tests wait more than they compute
 	}
 	goleak.VerifyTestMain(m)
 }

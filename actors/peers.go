@@ -46,9 +46,9 @@ func (p *peers) list() []NodeInfo {
 	return list
 }
 
-// apply takes a newer list. It gives the nodes that are dead since the one before
-// and closes the connections to them.
-func (p *peers) apply(version uint64, list []NodeInfo) (died []NodeInfo) {
+// apply takes a list, unless it is older than the one that is there. It gives the
+// nodes that are dead since then and closes the connections to them.
+func (p *peers) apply(version uint64, list []NodeInfo) (died []NodeInfo, fresh bool) {
 	nodes := make(map[NodeID]NodeInfo, len(list))
 	for _, info := range list {
 		nodes[info.ID] = info
@@ -56,7 +56,7 @@ func (p *peers) apply(version uint64, list []NodeInfo) (died []NodeInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if version <= p.version {
-		return nil
+		return nil, false
 	}
 	for id, old := range p.nodes {
 		now, ok := nodes[id]
@@ -73,7 +73,7 @@ func (p *peers) apply(version uint64, list []NodeInfo) (died []NodeInfo) {
 		}
 	}
 	p.version, p.nodes = version, nodes
-	return died
+	return died, true
 }
 
 // conn gives the shared connection to a node, made when first wanted.
@@ -165,8 +165,8 @@ func (n *Node) Nodes() []NodeInfo {
 func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 	n.applying.Lock()
 	defer n.applying.Unlock()
-	died := n.peers.apply(version, list)
-	if n.jobs != nil {
+	died, fresh := n.peers.apply(version, list)
+	if fresh && n.jobs != nil {
 		n.jobs.nodes(list)
 	}
 	for _, info := range died {

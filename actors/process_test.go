@@ -11,12 +11,14 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/remote"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -79,7 +81,11 @@ func processMain() int {
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				if err := n.Close(); err != nil {
+				err := n.Close()
+				if err == nil {
+					err = goleak.Find()
+				}
+				if err != nil {
 					fmt.Println("error", err)
 					return 1
 				}
@@ -260,6 +266,7 @@ func (p *process) nodes() map[NodeID]NodeInfo {
 }
 
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	head := startProcess(t, "head")
 	one := startProcess(t, head.address)
 	two := startProcess(t, head.address)
@@ -296,7 +303,9 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestProcessHeadLost(t *testing.T) {
+	t.Parallel()
 	t.Run("kill", func(t *testing.T) {
+		t.Parallel()
 		head := startProcess(t, "head")
 		worker := startProcess(t, head.address)
 		head.kill()
@@ -304,12 +313,32 @@ func TestProcessHeadLost(t *testing.T) {
 		require.Contains(t, stopped, "did not answer for 3s")
 	})
 	t.Run("leave", func(t *testing.T) {
+		t.Parallel()
 		head := startProcess(t, "head")
 		worker := startProcess(t, head.address)
 		head.quit()
 		stopped := strings.Join(worker.expect("stopped"), " ")
 		require.Contains(t, stopped, "has left")
 	})
+}
+
+// A process that was stopped for longer than the lease is dead. When it goes on, it
+// learns so and stops.
+func TestProcessSuspended(t *testing.T) {
+	t.Parallel()
+	head := startProcess(t, "head")
+	worker := startProcess(t, head.address)
+	head.say("block")
+	head.expect("blocking")
+	begin := time.Now()
+	require.NoError(t, worker.cmd.Process.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return head.nodes()[worker.id].State == NodeUnreachable }, 5*time.Second, 20*time.Millisecond)
+	ended := head.expect("ended")
+	require.Equal(t, string(worker.id), ended[2])
+	require.Less(t, time.Since(begin), 5*time.Second)
+	require.NoError(t, worker.cmd.Process.Signal(syscall.SIGCONT))
+	require.Contains(t, strings.Join(worker.expect("stopped"), " "), "has dismissed this node")
+	head.quit()
 }
 
 // TestProcessGate sends a node's remoting what no node sends.
@@ -362,7 +391,7 @@ func TestProcessGate(t *testing.T) {
 			defer conn.Close()
 			stream, err := remote.NewRemotingClient(conn).Receive(testContext(t))
 			require.NoError(t, err)
-			require.NoError(t, stream.Send(test.frame))
+			_ = stream.Send(test.frame) // the stream may have ended already
 			_, err = stream.Recv()
 			require.Equal(t, test.code, status.Code(err), "%v", err)
 		})

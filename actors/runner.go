@@ -33,8 +33,14 @@ type runner struct {
 	mu    sync.Mutex
 	tasks map[TaskID]*running           // guarded by mu
 	jobs  map[JobID]map[TaskID]*running // guarded by mu
-	ended map[JobID]error               // guarded by mu; why new tasks of the job are refused
+	ended map[JobID]*endedJob           // guarded by mu
 	order []JobID                       // guarded by mu; of ended
+}
+
+// endedJob is a job that gets no more tasks here.
+type endedJob struct {
+	cause   error // for new tasks
+	dropped bool  // what the job held was released; tasks that end now release again
 }
 
 // running is one task on this node.
@@ -59,7 +65,7 @@ func newRunner(n *Node) *runner {
 		n: n, slots: newSlots(n.cfg.CPUs),
 		tasks: make(map[TaskID]*running),
 		jobs:  make(map[JobID]map[TaskID]*running),
-		ended: make(map[JobID]error),
+		ended: make(map[JobID]*endedJob),
 	}
 }
 
@@ -98,8 +104,8 @@ func (r *runner) start(head NodeID, m *wire.StartTask) error {
 	job, id := JobID(m.Job), TaskID(m.Task)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if cause, ok := r.ended[job]; ok {
-		return cause
+	if e, ok := r.ended[job]; ok {
+		return e.cause
 	}
 	if _, ok := r.tasks[id]; ok {
 		return nil
@@ -141,7 +147,7 @@ func (r *runner) cancel(id TaskID, cause error) {
 func (r *runner) refuse(job JobID, cause error) (tasks []*running) {
 	r.mu.Lock()
 	if _, ok := r.ended[job]; !ok {
-		r.ended[job] = cause
+		r.ended[job] = &endedJob{cause: cause}
 		r.order = append(r.order, job)
 		if len(r.order) > keepEnded {
 			delete(r.ended, r.order[0])
@@ -168,11 +174,16 @@ func (r *runner) endJob(job JobID) {
 		case <-t.done:
 			continue
 		case <-wait.C:
-			// Its own end will drop what it makes from now on.
+			// When it does, it will drop what it has made since.
 			r.n.log.Error("task does not end after it was cancelled", "job", job, "task", t.start.Name)
 		}
 		break
 	}
+	r.mu.Lock()
+	if e, ok := r.ended[job]; ok {
+		e.dropped = true
+	}
+	r.mu.Unlock()
 	r.drop(job)
 }
 
@@ -203,11 +214,12 @@ func (r *runner) run(t *running) {
 	if len(r.jobs[job]) == 0 {
 		delete(r.jobs, job)
 	}
-	cause, refused := r.ended[job]
+	e := r.ended[job]
+	late := e != nil && e.dropped
 	r.mu.Unlock()
 	close(t.done)
 	r.n.system.Root.Send(t.pid, &taskEnded{})
-	if refused && errors.Is(cause, ErrJobEnded) {
+	if late {
 		r.drop(job)
 	}
 	r.report(t.head, done)

@@ -78,12 +78,6 @@ func (s *slots) wake(granted []string) {
 	}
 }
 
-func (s *slots) state(id string) scheduler.TaskState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.slots.State(id)
-}
-
 func (s *slots) counts() (running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

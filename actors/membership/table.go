@@ -19,6 +19,8 @@ const (
 
 func (s State) String() string {
 	switch s {
+	case 0:
+		return "new"
 	case Alive:
 		return "alive"
 	case Unreachable:
