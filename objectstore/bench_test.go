@@ -171,7 +171,7 @@ func BenchmarkOpenBadgerClose(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.index.opened(); err != nil {
+		if err := s.index.open(); err != nil {
 			b.Fatal(err)
 		}
 		if err := s.Close(); err != nil {

@@ -10,7 +10,7 @@ import (
 const (
 	alignment   = 64       // start of every value's bytes: what Arrow wants of its buffers
 	exactAbove  = 64 << 20 // capacities above are not rounded to a size class
-	idleReserve = 16 << 20 // mapped memory that an empty store may keep
+	idleReserve = 16 << 20 // mapped memory that a store keeps when it has been empty for a while
 )
 
 var pageSize = int64(os.Getpagesize())
@@ -64,22 +64,19 @@ func (p *buffers) get(capacity, used int64) ([]byte, error) {
 		p.mapFailures++
 		return nil, fmt.Errorf("map %s of memory: %w", bytesText(capacity), err)
 	}
+	adviseHuge(b)
 	p.mapped += capacity
 	p.peak = max(p.peak, p.mapped)
 	return b, nil
 }
 
-// put takes a buffer back. used is what the budget counts without it.
-func (p *buffers) put(b []byte, used int64) {
+// put takes a buffer back.
+func (p *buffers) put(b []byte) {
 	b = b[:cap(b)]
 	poison(b)
 	p.free[int64(cap(b))] = append(p.free[int64(cap(b))], b)
 	p.cached += int64(cap(b))
-	keep := p.limit / 4
-	if used == 0 {
-		keep = min(keep, idleReserve)
-	}
-	p.trim(keep)
+	p.trim(p.limit / 4)
 }
 
 // trim returns cached buffers to the system until at most keep bytes are cached.

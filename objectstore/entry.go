@@ -7,11 +7,11 @@ type entry struct {
 	owner string
 	size  int64
 
-	// buf is the value in memory, nil when it is only on disk. A value is on disk when loc or indexed says so;
+	// buf is the value in memory, nil when it is only on disk. A value is on disk when loc or stored says so;
 	// in memory and on disk at once it is clean: it can be dropped from memory at no cost.
-	buf     []byte
-	loc     *location // in a spill file
-	indexed bool      // inline in Badger
+	buf    []byte
+	loc    *location // in a spill file
+	stored bool      // inline in Badger
 
 	inline  bool  // by size: Badger is its place on disk, and its memory is of the Go heap
 	pinned  bool  // somebody reads it
@@ -29,7 +29,7 @@ type load struct {
 	err  error // valid once done is closed
 }
 
-func (e *entry) onDisk() bool { return e.loc != nil || e.indexed }
+func (e *entry) onDisk() bool { return e.loc != nil || e.stored }
 
 // charge is what the value costs in the memory budget.
 func (e *entry) charge() int64 { return int64(cap(e.buf)) }

@@ -20,6 +20,9 @@ func (s *Store) flushLoop() {
 		case <-s.flushKick:
 		}
 		for s.flushWait() {
+			if err := s.index.reset(s.indexUnneeded); err != nil {
+				s.indexFailed(err)
+			}
 			if err := s.flushSome(); err != nil {
 				s.sleep(retryAfter)
 			}
@@ -42,6 +45,23 @@ func (s *Store) flushWait() bool {
 	default:
 		return some
 	}
+}
+
+// indexUnneeded says whether all that was ever written to Badger may go, and if so forgets what was to be written.
+func (s *Store) indexUnneeded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.indexed > 0 {
+		return false
+	}
+	s.changes = nil // they can only be about objects that are gone
+	return true
+}
+
+func (s *Store) indexFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.indexTrouble = err
 }
 
 // sleep waits unless the store closes.
@@ -88,7 +108,10 @@ func (s *Store) flushSome() error {
 	for i := len(batch) - 1; i >= 0; i-- { // backwards: after a failure the oldest is first again
 		e := batch[i]
 		e.busy = false
-		e.indexed = err == nil
+		if err == nil {
+			e.stored = true
+			s.indexed++
+		}
 		switch {
 		case e.dropped:
 			s.reclaim(e)

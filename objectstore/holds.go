@@ -86,6 +86,7 @@ func (s *Store) drop(e *entry) {
 func (s *Store) reclaim(e *entry) {
 	s.dropMemory(e)
 	if e.onDisk() {
+		s.indexed--
 		s.changes = append(s.changes, indexOp{id: e.id})
 		kick(s.flushKick)
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -18,8 +20,9 @@ type index struct {
 	dir   string
 	files filesystem
 
-	mu sync.Mutex // held while opening
-	db *badger.DB // guarded by mu; nil until opened
+	mu      sync.RWMutex // held for reading while db is used; taken before the store's mutex
+	db      *badger.DB   // guarded by mu; nil until opened
+	written atomic.Int64 // bytes since it was opened
 }
 
 // Badger maps its files at their full length, which on a full disk ends in a fault instead of an error. So
@@ -74,16 +77,29 @@ func inlineValue(b []byte) ([]byte, error) {
 	return nil, errors.New("malformed index entry")
 }
 
-// opened returns the database, and opens it if need be.
-func (x *index) opened() (*badger.DB, error) {
+// use calls do with the database, and opens it if need be.
+func (x *index) use(do func(*badger.DB) error) error {
+	x.mu.RLock()
+	for x.db == nil {
+		x.mu.RUnlock()
+		if err := x.open(); err != nil {
+			return err
+		}
+		x.mu.RLock()
+	}
+	defer x.mu.RUnlock()
+	return do(x.db)
+}
+
+func (x *index) open() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.db != nil {
-		return x.db, nil
+		return nil
 	}
 	// Everything is sized for a guest in somebody else's memory: at most two tables of 8 MiB being filled or
-	// written, no caches (uncompressed blocks are read in place), and two compactors. Values stay in the tree:
-	// they are at most inline size, and a value log would need collections of its own to shrink.
+	// written, no caches (uncompressed blocks are read in place), and two compactors. Values above 1 KiB go to
+	// the value log: in the tree each would be written again by compactions, at a fifth of the speed.
 	opt := badger.DefaultOptions(x.dir).
 		WithLogger(nil).
 		WithMetricsEnabled(false).
@@ -95,17 +111,17 @@ func (x *index) opened() (*badger.DB, error) {
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(0).
 		WithCompression(options.None).
-		WithValueThreshold(1 << 20).
-		WithValueLogFileSize(1 << 20).
+		WithValueThreshold(1 << 10).
+		WithValueLogFileSize(64 << 20).
 		WithSyncWrites(false).
 		WithDetectConflicts(false).
 		WithNumGoroutines(1)
 	db, err := badger.Open(opt)
 	if err != nil {
-		return nil, fmt.Errorf("open index %s: %w", x.dir, err)
+		return fmt.Errorf("open index %s: %w", x.dir, err)
 	}
 	x.db = db
-	return db, nil
+	return nil
 }
 
 // write makes all changes, in order. When it fails, some may have been made; making them again does no harm.
@@ -114,24 +130,26 @@ func (x *index) write(ops []indexOp) error {
 	if free, err := x.files.Free(filepath.Dir(x.dir)); err == nil && free < diskReserve {
 		return fmt.Errorf("write index: the disk has only %s left", bytesText(free))
 	}
-	db, err := x.opened()
+	err := x.use(func(db *badger.DB) error {
+		batch := db.NewWriteBatch()
+		defer batch.Cancel()
+		for i := range ops {
+			op := &ops[i]
+			var err error
+			if op.inline || op.loc != nil {
+				value := op.encode()
+				x.written.Add(int64(len(value)))
+				err = batch.Set(indexKey(op.id), value)
+			} else {
+				err = batch.Delete(indexKey(op.id))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return batch.Flush()
+	})
 	if err != nil {
-		return err
-	}
-	batch := db.NewWriteBatch()
-	defer batch.Cancel()
-	for i := range ops {
-		op := &ops[i]
-		if op.inline || op.loc != nil {
-			err = batch.Set(indexKey(op.id), op.encode())
-		} else {
-			err = batch.Delete(indexKey(op.id))
-		}
-		if err != nil {
-			return fmt.Errorf("write index: %w", err)
-		}
-	}
-	if err := batch.Flush(); err != nil {
 		return fmt.Errorf("write index: %w", err)
 	}
 	return nil
@@ -139,9 +157,8 @@ func (x *index) write(ops []indexOp) error {
 
 // read fills dst with an inline value.
 func (x *index) read(id ID, dst []byte) error {
-	db, err := x.opened()
-	if err == nil {
-		err = db.View(func(txn *badger.Txn) error {
+	err := x.use(func(db *badger.DB) error {
+		return db.View(func(txn *badger.Txn) error {
 			item, err := txn.Get(indexKey(id))
 			if err != nil {
 				return err
@@ -155,11 +172,31 @@ func (x *index) read(id ID, dst []byte) error {
 				return err
 			})
 		})
-	}
+	})
 	if err != nil {
 		return fmt.Errorf("%w: read index: %w", ErrLost, err)
 	}
 	return nil
+}
+
+// resetAfter is how much must have been written before an index without live entries is started anew.
+const resetAfter = 32 << 20
+
+// reset removes the database when nothing in it is needed, which is faster than any collection and returns all
+// of its memory and disk. unneeded is asked while nobody can write; it must not use the index.
+func (x *index) reset(unneeded func() bool) error {
+	if x.written.Load() < resetAfter {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.db == nil || !unneeded() {
+		return nil
+	}
+	err := errors.Join(x.db.Close(), os.RemoveAll(x.dir))
+	x.db = nil
+	x.written.Store(0)
+	return err
 }
 
 func (x *index) close() error {

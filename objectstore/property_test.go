@@ -71,6 +71,15 @@ func check(t require.TestingT, s *Store) {
 		require.Equal(t, charge, s.mem.used)
 		require.Equal(t, charge-heap+cached, s.pool.mapped)
 	}
+	onDisk := 0
+	for _, e := range s.entries {
+		if e.onDisk() {
+			onDisk++
+		}
+	}
+	if !s.writing() && len(s.writers) == 0 {
+		require.Equal(t, onDisk, s.indexed)
+	}
 	for sf := range s.disk.all {
 		if !sf.busy {
 			require.Equal(t, live[sf], sf.live, sf.path)

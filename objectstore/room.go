@@ -133,11 +133,14 @@ func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
 
 // free takes the memory of a value back. mu held.
 func (s *Store) free(buf []byte, inline bool) {
-	n := int64(cap(buf))
 	if !inline {
-		s.pool.put(buf, s.mem.used-n)
+		s.pool.put(buf)
 	}
-	s.mem.give(n)
+	s.mem.give(int64(cap(buf)))
+	if s.mem.used == 0 && s.pool.cached > idleReserve && !s.idle {
+		s.idle = true
+		kick(s.spillKick) // to look again in a while
+	}
 }
 
 // full describes why a request for memory was refused. mu held.

@@ -7,18 +7,26 @@ import (
 	"time"
 )
 
+// idleAfter is how long an empty store keeps its mapped memory for the next job.
+const idleAfter = time.Second
+
 // spillLoop writes dirty values to disk when memory gets short, and removes files that nobody needs. It is the
 // only writer of the current file.
 func (s *Store) spillLoop() {
 	defer s.loops.Done()
-	retry := time.NewTimer(time.Hour)
+	retry, idle := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer retry.Stop()
+	defer idle.Stop()
+	timing := false // idle runs
 	for {
 		select {
 		case <-s.done:
 			return
 		case <-s.spillKick:
 		case <-retry.C:
+		case <-idle.C:
+			timing = false
+			s.trimIdle()
 		}
 		s.mu.Lock()
 		again := s.removeGarbage()
@@ -30,10 +38,25 @@ func (s *Store) spillLoop() {
 			s.spillOne()
 			again = s.removeGarbage()
 		}
+		idling := s.idle
 		s.mu.Unlock()
 		if again {
 			retry.Reset(retryAfter)
 		}
+		if idling && !timing {
+			timing = true
+			idle.Reset(idleAfter)
+		}
+	}
+}
+
+// trimIdle returns mapped memory to the system if the store is still empty.
+func (s *Store) trimIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	if s.mem.used == 0 {
+		s.pool.trim(idleReserve)
 	}
 }
 
@@ -75,6 +98,7 @@ func (s *Store) spillOne() {
 		sf.size += need
 		sf.live++
 		e.loc = &location{file: sf, off: off, sum: sum}
+		s.indexed++
 		s.count.spills++
 		s.count.bytesSpilled += e.size
 		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})

@@ -23,6 +23,7 @@ type Store struct {
 	writers map[*Writer]struct{} // unsealed
 	mem     budget
 	pool    buffers
+	idle    bool // the store became empty: what it keeps mapped is to be looked at
 	disk    disk
 
 	// An entry in memory that nobody reads stands in one of these.
@@ -30,6 +31,7 @@ type Store struct {
 	dirtyLarge   list // to be spilled when memory gets short
 	dirtySmall   list // to be written to Badger soon; pinned ones stand here too
 	unsealed     int64
+	indexed      int       // objects on disk, with those about to be: while any, the index must stay
 	flushing     bool      // a batch is being written to Badger
 	changes      []indexOp // of the index, not written yet
 	indexTrouble error     // why the last write of the index failed
@@ -117,6 +119,7 @@ func (s *Store) Close() error {
 	errs := []error{s.index.close()}
 
 	s.mu.Lock()
+	s.idle = true // nobody is left to be told
 	for _, e := range s.entries {
 		if !e.pinned {
 			s.dropMemory(e)

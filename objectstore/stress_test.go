@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,6 +166,30 @@ func TestIndexAgreesWithDisk(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return agree() == nil }, 10*time.Second, 5*time.Millisecond)
 	require.NoError(t, agree())
+}
+
+// When nothing on disk is alive the index starts anew, and is right for what comes next.
+func TestIndexIsResetWhenNothingIsAlive(t *testing.T) {
+	s := open(t, func(c *Config) { c.InlineMax = 100 << 10 })
+	v := value(1, 90_000)
+	reset := func() bool {
+		s.index.mu.RLock()
+		defer s.index.mu.RUnlock()
+		return s.index.db == nil
+	}
+	for round := range 2 {
+		job := fmt.Sprint("job ", round)
+		var ids []ID
+		for range resetAfter/len(v) + 20 {
+			ids = append(ids, put(t, s, job, v))
+		}
+		require.False(t, reset())
+		requireValue(t, s, ids[0], v)
+		s.ReleaseOwner(job)
+		require.Eventually(t, reset, 10*time.Second, time.Millisecond)
+	}
+	_, err := os.Stat(indexDir(s.cfg.Dir))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // Small values that are freed at once are never written.

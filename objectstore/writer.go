@@ -22,6 +22,7 @@ type Writer struct {
 	written int64
 	buf     []byte // nil for a direct writer
 	counted bool   // buf is in the memory budget; a small value that found no room is not
+	through bool   // is in Badger, or may be
 	direct  *spillFile
 	sum     *xxh3.Hasher // of a direct writer
 }
@@ -171,20 +172,30 @@ func (w *Writer) finishDisk() error {
 			return w.diskFull(err)
 		}
 	case w.inline && !w.counted:
+		return s.writeThrough(w)
+	}
+	return nil
+}
+
+// writeThrough puts a small value that found no room in memory into Badger.
+func (s *Store) writeThrough(w *Writer) error {
+	s.mu.Lock()
+	err := s.begin()
+	if err == nil {
+		s.indexed++ // before the write, or the index could be reset between it and seal
+		w.through = true
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	if err := s.index.write([]indexOp{{id: w.id, owner: w.owner, value: w.buf, inline: true}}); err != nil {
 		s.mu.Lock()
-		err := s.begin()
-		s.mu.Unlock()
-		if err != nil {
-			return err
-		}
-		defer s.end()
-		if err := s.index.write([]indexOp{{id: w.id, owner: w.owner, value: w.buf, inline: true}}); err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			full := s.full(w.size)
-			full.Cause = err
-			return full
-		}
+		defer s.mu.Unlock()
+		full := s.full(w.size)
+		full.Cause = err
+		return full
 	}
 	return nil
 }
@@ -197,9 +208,6 @@ func (s *Store) seal(w *Writer) error {
 		return ErrClosed
 	}
 	if err := s.refs.Add(w.id, w.owner); err != nil {
-		if w.inline && !w.counted {
-			s.changes = append(s.changes, indexOp{id: w.id}) // it is in Badger already
-		}
 		return holdError(err, w.id, w.owner)
 	}
 	e := &entry{id: w.id, owner: w.owner, size: w.size, inline: w.inline}
@@ -210,6 +218,7 @@ func (s *Store) seal(w *Writer) error {
 		w.direct.busy = false
 		w.direct.live = 1
 		e.loc = &location{file: w.direct, sum: w.sum.Sum64()}
+		s.indexed++
 		s.count.spills++
 		s.count.bytesSpilled += e.size
 		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})
@@ -221,9 +230,9 @@ func (s *Store) seal(w *Writer) error {
 		s.setMemory(e, w.buf)
 		s.place(e)
 	default:
-		e.indexed = true
+		e.stored = true
 	}
-	w.buf, w.direct = nil, nil
+	w.buf, w.direct, w.through = nil, nil, false
 	delete(s.writers, w)
 	s.count.puts++
 	s.count.bytesPut += w.size
@@ -266,7 +275,12 @@ func (s *Store) giveUp(w *Writer) {
 		s.disk.settle(w.direct)
 		kick(s.spillKick)
 	}
-	w.buf, w.direct, w.counted = nil, nil, false
+	if w.through {
+		s.indexed--
+		s.changes = append(s.changes, indexOp{id: w.id})
+		kick(s.flushKick)
+	}
+	w.buf, w.direct, w.counted, w.through = nil, nil, false, false
 }
 
 // openWriters returns the unsealed writers that match. mu held.

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package objectstore
+
+func adviseHuge([]byte) {}
