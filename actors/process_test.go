@@ -182,6 +182,36 @@ func processCommand(n *Node, args []string) {
 			}
 		}
 		fmt.Println("ok")
+	case "cut": // the connections break between requests, and under them
+		transport := n.control.transport.(*remoting)
+		for range 5 {
+			for _, info := range n.Nodes() {
+				if info.ID == n.ID() {
+					continue
+				}
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						if _, err := n.Ask(ctx, Address{info.ID, "echo"}, wrapperspb.String("hello")); err != nil {
+							fmt.Println("error", err)
+						}
+					})
+				}
+				transport.forget(peer{info.ID, info.control})
+				all.Wait()
+			}
+		}
+		fmt.Println("ok")
+	case "time": // 2,000 requests one after the other
+		to := n.Nodes()[1].ID
+		begin := time.Now()
+		for range 2000 {
+			if _, err := n.Ask(ctx, Address{to, "echo"}, wrapperspb.String("hello")); err != nil {
+				fmt.Println("error", err)
+				return
+			}
+		}
+		fmt.Println("took", time.Since(begin)/2000)
 	default:
 		fmt.Println("error unknown command", args)
 	}
@@ -277,6 +307,11 @@ func TestProcesses(t *testing.T) {
 		p.say("ask")
 		p.expect("ok")
 	}
+
+	head.say("cut")
+	head.expect("ok")
+	head.say("time")
+	t.Log("a request between processes takes", head.expect("took")[1])
 
 	t.Run("kill", func(t *testing.T) {
 		head.say("block")
