@@ -45,7 +45,7 @@ func (w *writer) number(depth int) string {
 		case 3:
 			return w.subquery(depth-1, w.pick("max", "min", "count", "sum")+"(%s)", false)
 		case 4:
-			return w.subquery(depth-1, "%s", true)
+			return w.subquery(depth-1, "%s", w.chance(2))
 		case 5:
 			return "length(" + w.column("s") + ")"
 		}
@@ -155,7 +155,7 @@ func (w *writer) statement() string {
 	return "SELECT " + w.number(2) + ", " + w.column("s") + ", " + w.predicate(2) + " FROM " + from + w.where(2)
 }
 
-// TestRandom compares random statements with their printed plans.
+// TestRandom compares random statements with their printed plans, whole and in two parts.
 func TestRandom(t *testing.T) {
 	in := open(t, "")
 	in.setup(t, `
@@ -169,7 +169,7 @@ func TestRandom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		want, err := run(ctx, in.original, query)
-		if e, ok := errors.AsType[*kernel.Error](err); ok && e.Type != "Out of Range" {
+		if e, ok := errors.AsType[*kernel.Error](err); ok && (e.Type == "Binder" || e.Type == "Catalog" || e.Type == "Not implemented") {
 			counts[e.Type]++
 			t.Skip(e.Message)
 		}
@@ -187,13 +187,14 @@ func TestRandom(t *testing.T) {
 		}
 		require.NoError(t, printErr, query)
 		got, gotErr := run(ctx, in.executing, sql)
-		if err != nil || ctx.Err() != nil {
-			counts["error"]++
-			return
+		if err != nil || ctx.Err() != nil { // an error of the data, which another plan need not meet
+			counts["failed"]++
+			t.Skip(err)
 		}
 		require.NoError(t, gotErr, query+"\n"+sql)
 		counts["compared"]++
 		require.Empty(t, difference(want, got, false), query+"\n"+strings.ReplaceAll(sql, "SELECT", "\nSELECT"))
+		require.Empty(t, difference(want, cut(t, in, root), false), query)
 	})
 	t.Log(counts)
 	require.Greater(t, counts["compared"], 10)
