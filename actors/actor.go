@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
@@ -41,11 +42,14 @@ type delivery struct {
 
 // Spawn starts an actor under a name that no other actor of the node has.
 func (n *Node) Spawn(name string, h Handler) (*Actor, error) {
-	if name == "" || strings.HasPrefix(name, "@") || len(name) > 256 {
+	if name == "" || strings.HasPrefix(name, "@") || !validName(name) {
 		return nil, fmt.Errorf("actors: %q is not a name for an actor", name)
 	}
 	return n.control.start(name, func(a *Actor, d *delivery) { a.handle(h, d) })
 }
+
+// validName: the name can travel.
+func validName(name string) bool { return len(name) <= maxName && utf8.ValidString(name) }
 
 // start makes an actor. run must call the delivery's reply, now or later.
 func (c *control) start(name string, run func(*Actor, *delivery)) (*Actor, error) {
@@ -150,6 +154,9 @@ func (n *Node) Ask(ctx context.Context, to Address, m proto.Message) (proto.Mess
 	}
 	if ctx.Err() != nil {
 		return nil, asked(ctx, to.Node, to.Name)
+	}
+	if !validName(to.Name) {
+		return nil, fmt.Errorf("%w: %q", ErrActorNotFound, to.Name)
 	}
 	if to.Node == n.id {
 		return n.control.askHere(ctx, to.Name, m)

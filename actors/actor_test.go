@@ -56,6 +56,8 @@ func TestAsk(t *testing.T) {
 			require.ErrorIs(t, err, ErrPanic)
 			_, err = from.Ask(ctx, Address{to.ID(), "nobody"}, text(""))
 			require.ErrorIs(t, err, ErrActorNotFound)
+			_, err = from.Ask(ctx, Address{to.ID(), "\xff"}, text(""))
+			require.ErrorIs(t, err, ErrActorNotFound)
 			_, err = from.Ask(ctx, Address{to.ID(), "echo"}, text(strings.Repeat("x", MaxMessage)))
 			require.ErrorIs(t, err, ErrTooLarge)
 			if from != to {
@@ -72,7 +74,7 @@ func TestAsk(t *testing.T) {
 
 func TestSpawnNames(t *testing.T) {
 	c := newCluster(t, 0, nil, nil)
-	for _, name := range []string{"", "@tasks", strings.Repeat("x", 257)} {
+	for _, name := range []string{"", "@tasks", strings.Repeat("x", 257), "\xff"} {
 		_, err := c.head.Spawn(name, echo)
 		require.Error(t, err)
 	}

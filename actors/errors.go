@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"manta/actors/internal/wire"
@@ -121,16 +122,21 @@ func RegisterError(name string, err error) {
 	registeredErrors.byName[name] = err
 }
 
-// encodeError makes an error ready to cross to another process. Texts are cut
-// so that the message stays within MaxMessage.
+// cleanText makes any text fit for a control message: protobuf refuses what is not
+// UTF-8, and a message has a size limit.
+func cleanText(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + " … (cut)"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// encodeError makes an error ready to cross to another process.
 func encodeError(err error) *wire.Failure {
 	if err == nil {
 		return nil
 	}
-	f := &wire.Failure{Text: err.Error()}
-	if len(f.Text) > maxErrorText {
-		f.Text = f.Text[:maxErrorText] + " … (cut)"
-	}
+	f := &wire.Failure{Text: cleanText(err.Error())}
 	registeredErrors.RLock()
 	defer registeredErrors.RUnlock()
 	for name, kind := range registeredErrors.byName {

@@ -92,7 +92,7 @@ func (j *Job) cancelled() {
 // under mu.
 func (j *Job) cancelTasks(cause error) {
 	for node := range j.used {
-		j.order(node, &wire.CancelJob{Job: string(j.id), Reason: cause.Error()})
+		j.order(node, &wire.CancelJob{Job: string(j.id), Reason: cleanText(cause.Error())})
 	}
 }
 

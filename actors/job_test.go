@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,8 @@ func TestTaskErrors(t *testing.T) {
 	c := newCluster(t, 1, map[string]TaskFunc{
 		"panic":   func(*TaskContext, []byte) ([]byte, error) { panic("oh no") },
 		"error":   func(*TaskContext, []byte) ([]byte, error) { return nil, errors.New("plain") },
+		"binary":  func(*TaskContext, []byte) ([]byte, error) { return nil, errors.New("bad \xff\xfe bytes") },
+		"long":    func(*TaskContext, []byte) ([]byte, error) { return nil, errors.New(strings.Repeat("long", 1<<20)) },
 		"special": func(*TaskContext, []byte) ([]byte, error) { return nil, fmt.Errorf("in a way: %w", errSpecial) },
 	}, nil)
 	job := c.job()
@@ -37,6 +40,8 @@ func TestTaskErrors(t *testing.T) {
 		}{
 			{"panic", "oh no", ErrPanic},
 			{"error", "plain", nil},
+			{"binary", "bytes", nil},
+			{"long", "(cut)", nil},
 			{"special", "in a way: special", errSpecial},
 			{"missing", "missing", ErrNoFunc},
 		} {
@@ -57,10 +62,14 @@ func TestTaskErrors(t *testing.T) {
 	}
 	_, err := job.Submit(TaskSpec{Func: "error", Node: "node-nowhere"})
 	require.Error(t, err)
-	job.Finish(errors.New("it went wrong"))
-	info := job.Info()
-	require.Equal(t, JobFailed, info.State)
-	require.Equal(t, "it went wrong", info.Error)
+	job.Finish(errors.New("it went \xff wrong"))
+	require.Equal(t, JobFailed, job.Info().State)
+	conn, err := Dial(testContext(t), c.head.Address(), "secret")
+	require.NoError(t, err)
+	defer conn.Close()
+	list, err := ListJobs(testContext(t), conn)
+	require.NoError(t, err)
+	require.Equal(t, "it went \uFFFD wrong", list[0].Error)
 	_, err = job.Submit(TaskSpec{Func: "error"})
 	require.ErrorIs(t, err, ErrJobEnded)
 	c.quiet()
@@ -204,6 +213,9 @@ func TestJobEnds(t *testing.T) {
 			require.NoError(c.t, err)
 			require.Len(c.t, list, 1)
 		}, JobStopped},
+		{"finished with a long reason", func(_ *cluster, job *Job, _ context.CancelFunc) {
+			job.cancel(errors.New(strings.Repeat("\xff", 2*MaxMessage)))
+		}, JobFailed},
 		{"finished", func(_ *cluster, job *Job, _ context.CancelFunc) { job.Finish(errors.New("enough")) }, JobFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -49,7 +49,8 @@ type Task struct {
 // start it fails the task. It errs when there is no place for the task, or the
 // job has ended.
 func (j *Job) Submit(spec TaskSpec) (*Task, error) {
-	spec.Name = cmp.Or(spec.Name, spec.Func)
+	spec.Name = cleanText(cmp.Or(spec.Name, spec.Func))
+	spec.Func = cleanText(spec.Func)
 	js := j.jobs
 	js.mu.Lock()
 	if j.closing || j.state != JobRunning {
@@ -152,7 +153,7 @@ func (t *Task) Cancel(reason string) {
 	t.job.mu().Lock()
 	defer t.job.mu().Unlock()
 	if _, ok := t.job.open[t.id]; ok {
-		t.job.order(t.node, &wire.CancelTask{Job: string(t.job.id), Task: string(t.id), Reason: reason})
+		t.job.order(t.node, &wire.CancelTask{Job: string(t.job.id), Task: string(t.id), Reason: cleanText(reason)})
 	}
 }
 

@@ -19,9 +19,11 @@ const (
 	MaxMessage = 64 << 10
 	// MaxInline is the size in bytes up to which a task's argument or result
 	// travels inside a control message; larger ones go through the store.
-	MaxInline    = 48 << 10
-	maxErrorText = 16 << 10
-	maxGRPC      = 64 << 20
+	MaxInline = 48 << 10
+
+	maxText = 4 << 10  // bytes of an error or a reason that travel
+	maxName = 256      // bytes of an actor's name
+	maxGRPC = 64 << 20 // bytes of a message on a gRPC server
 )
 
 // NodeID names one incarnation of a node: a process that restarts has another.
@@ -124,7 +126,7 @@ func nodeFromWire(w *wire.NodeInfo) NodeInfo {
 
 func jobToWire(j JobInfo) *wire.JobInfo {
 	return &wire.JobInfo{
-		Id: string(j.ID), Name: j.Name, User: j.User, State: string(j.State), Error: j.Error,
+		Id: string(j.ID), Name: cleanText(j.Name), User: cleanText(j.User), State: string(j.State), Error: cleanText(j.Error),
 		SubmittedUnixNano: toUnix(j.Submitted), StartedUnixNano: toUnix(j.Started), EndedUnixNano: toUnix(j.Ended),
 		Tasks: int32(j.Tasks), TasksDone: int32(j.TasksDone),
 	}
