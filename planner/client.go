@@ -84,6 +84,8 @@ type Options struct {
 	ReplicateBytes *int64
 	BroadcastBytes *int64
 	Label          string // shown in the job list in place of the SQL
+
+	analyze bool
 }
 
 // Query starts one SELECT and returns when its columns are known. The rows
@@ -114,6 +116,20 @@ func (c *Client) Explain(ctx context.Context, sql string, o Options) (string, er
 	return reply.Text, nil
 }
 
+// ExplainAnalyze runs a query, drops its rows, and tells what Explain tells
+// together with what each task did and where.
+func (c *Client) ExplainAnalyze(ctx context.Context, sql string, o Options) (string, error) {
+	o.analyze = true
+	r, err := c.Query(ctx, sql, o)
+	if err != nil {
+		return "", err
+	}
+	defer r.Release()
+	for r.Next() {
+	}
+	return r.explain, r.Err()
+}
+
 // Nodes lists the nodes of the cluster, dead ones too for some time.
 func (c *Client) Nodes(ctx context.Context) ([]actors.NodeInfo, error) {
 	return actors.ListNodes(ctx, c.conn)
@@ -137,6 +153,7 @@ func request(sql string, o Options) *wire.QueryRequest {
 		ReplicateBytes: o.ReplicateBytes,
 		BroadcastBytes: o.BroadcastBytes,
 		Label:          o.Label,
+		Analyze:        o.analyze,
 	}}
 }
 

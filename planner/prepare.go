@@ -60,10 +60,8 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	if q.setup, err = tableViews(req.Options.GetTables()); err != nil {
 		return nil, err
 	}
-	for _, statement := range q.setup {
-		if err := conn.Exec(ctx, statement); err != nil {
-			return nil, err
-		}
+	if err := makeTables(ctx, conn, q.setup); err != nil {
+		return nil, err
 	}
 	// Only now are the tables known, and with them the kind of a statement that reads them.
 	if kind, n, err = conn.StatementKind(ctx, req.Sql); err != nil {
@@ -232,6 +230,22 @@ func tableViews(tables map[string]string) ([]string, error) {
 		out = append(out, "CREATE TEMP VIEW "+plan.Ident(name)+" AS SELECT * FROM "+reader(tables[name]))
 	}
 	return out, nil
+}
+
+// makeTables runs the statements of tableViews. Their errors are about a table's
+// files; a position in them would point into no text of the user's.
+func makeTables(ctx context.Context, conn *kernel.Conn, statements []string) error {
+	for _, statement := range statements {
+		err := conn.Exec(ctx, statement)
+		var sql *kernel.Error
+		if errors.As(err, &sql) {
+			return &kernel.Error{Type: sql.Type, Message: sql.Message}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reader is the table function call for a file or a glob, by its ending.

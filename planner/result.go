@@ -31,6 +31,7 @@ type Result struct {
 	pending []arrow.RecordBatch // retained
 	current arrow.RecordBatch   // retained, or nil
 	stats   QueryStats
+	explain string // of ExplainAnalyze
 	err     error
 	ended   bool
 
@@ -168,7 +169,7 @@ func (r *Result) take(event *wire.QueryEvent) error {
 	case *wire.QueryEvent_Block:
 		return r.takeBlock(e.Block)
 	case *wire.QueryEvent_Finished:
-		r.stats, r.ended = statsFromWire(e.Finished.Stats), true
+		r.stats, r.explain, r.ended = statsFromWire(e.Finished.Stats), e.Finished.Explain, true
 	}
 	return nil
 }

@@ -32,6 +32,12 @@ func parseMode(s string) (shuffle.Mode, error) {
 	return m, nil
 }
 
+// CheckMode reports a name that is no exchange mode.
+func CheckMode(s string) error {
+	_, err := parseMode(s)
+	return err
+}
+
 // maxPartitions bounds the tasks of a stage: each is a thread while it runs.
 const maxPartitions = 1024
 

@@ -93,10 +93,8 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 
 // open runs the setup statements and opens every exchange of the task.
 func (r *stageRun) open() error {
-	for _, statement := range r.task.Setup {
-		if err := r.conn.Exec(r.tc, statement); err != nil {
-			return err
-		}
+	if err := makeTables(r.tc, r.conn, r.task.Setup); err != nil {
+		return err
 	}
 	for _, in := range r.task.Inputs {
 		edge, err := decodeEdge(in.Edge)

@@ -188,10 +188,8 @@ func (r *run) rowsSchema(conn *kernel.Conn) (*arrow.Schema, error) {
 	if r.query.plan != nil {
 		return r.service.schemas.of(ctx, conn, r.query.travel)
 	}
-	for _, statement := range r.query.setup {
-		if err := conn.Exec(ctx, statement); err != nil {
-			return nil, err
-		}
+	if err := makeTables(ctx, conn, r.query.setup); err != nil {
+		return nil, err
 	}
 	return ofQuery(ctx, conn, r.query.sql)
 }

@@ -9,7 +9,7 @@ import (
 // reduces reports whether grouping before an exchange as well as behind it is
 // worth the work, by the estimates. DuckDB estimates as many groups as rows when
 // it knows nothing, so only an estimate between the two speaks against it.
-func reduces(groups, rows float64) bool { return groups <= 0.75*rows || groups >= rows }
+func reduces(groups, rows float64) bool { return groups <= 0.75*rows || groups >= 0.99*rows }
 
 // aggregate places a grouping, or an aggregate over everything.
 func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"manta/planner"
+)
+
+// sizeFlag is a number of bytes: 4GiB, 512MiB, 1000000.
+type sizeFlag int64
+
+func (s *sizeFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return humanize.IBytes(uint64(*s))
+}
+
+func (s *sizeFlag) Set(text string) error {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 || n > 1<<60 {
+		return fmt.Errorf("%q is no size; give one like 512MiB or 4GiB", text)
+	}
+	*s = sizeFlag(n)
+	return nil
+}
+
+func (s *sizeFlag) Type() string { return "size" }
+
+// tableFlags are the -t name=glob flags.
+type tableFlags map[string]string
+
+func (t *tableFlags) String() string { return "" }
+func (t *tableFlags) Type() string   { return "name=glob" }
+
+func (t *tableFlags) Set(text string) error {
+	name, glob, ok := strings.Cut(text, "=")
+	if !ok || name == "" || glob == "" {
+		return fmt.Errorf("%q is no table; give name=file, name=folder/*.parquet or the like", text)
+	}
+	for other := range *t {
+		if strings.EqualFold(other, name) {
+			return fmt.Errorf("table %s is given twice", name)
+		}
+	}
+	if *t == nil {
+		*t = tableFlags{}
+	}
+	(*t)[name] = absolute(glob)
+	return nil
+}
+
+// absolute makes a local path independent of the working folder: the nodes have their own.
+func absolute(glob string) string {
+	if strings.Contains(glob, "://") {
+		return glob
+	}
+	if path, err := filepath.Abs(glob); err == nil {
+		return path
+	}
+	return glob
+}
+
+// clusterFlags say which cluster a command uses.
+type clusterFlags struct {
+	head, token, dataDir string
+	nodes, cpus          int
+	memory               sizeFlag
+}
+
+func (f *clusterFlags) addHead(flags *pflag.FlagSet) {
+	flags.StringVar(&f.head, "head", os.Getenv("MANTA_HEAD"), "address of the head (or MANTA_HEAD)")
+	f.addToken(flags)
+}
+
+func (f *clusterFlags) addToken(flags *pflag.FlagSet) {
+	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), "the cluster's shared secret (better in MANTA_TOKEN)")
+}
+
+// addEmbedded adds the flags of the cluster that is started when there is no head.
+func (f *clusterFlags) addEmbedded(flags *pflag.FlagSet, nodes int) {
+	f.addHead(flags)
+	flags.IntVar(&f.nodes, "nodes", nodes, "nodes of the embedded cluster")
+	flags.IntVar(&f.cpus, "cpus", 0, "slots of each of its nodes (default: the machine's CPUs, shared out)")
+	flags.Var(&f.memory, "memory", "memory of each of its nodes (default 4 GiB)")
+	flags.StringVar(&f.dataDir, "data-dir", "", "its data folder (default: a temporary one)")
+}
+
+func (f *clusterFlags) config() (planner.Config, error) {
+	if f.nodes < 1 || f.nodes > 64 {
+		return planner.Config{}, usagef("--nodes %d: an embedded cluster has 1 to 64 nodes", f.nodes)
+	}
+	if f.cpus < 0 {
+		return planner.Config{}, usagef("--cpus %d: give at least 1", f.cpus)
+	}
+	return planner.Config{
+		Head: f.head, Token: f.token, Nodes: f.nodes, CPUs: f.cpus, Memory: int64(f.memory), DataDir: f.dataDir,
+	}, nil
+}
+
+// queryFlags are the options of a query.
+type queryFlags struct {
+	tables     tableFlags
+	shuffle    string
+	partitions int
+	file       string
+}
+
+func (f *queryFlags) add(flags *pflag.FlagSet) {
+	flags.VarP(&f.tables, "table", "t", "a table and its files; repeat for more")
+	flags.StringVar(&f.shuffle, "shuffle", "auto", "exchange mode: auto, streaming, object-store, disk or concat")
+	flags.IntVar(&f.partitions, "partitions", 0, "tasks of a partitioned stage (default: the cluster's slots)")
+	flags.StringVarP(&f.file, "file", "f", "", "read the query from this file")
+}
+
+func (f *queryFlags) options() (planner.Options, error) {
+	if err := checkMode(f.shuffle); err != nil {
+		return planner.Options{}, err
+	}
+	if f.partitions < 0 {
+		return planner.Options{}, usagef("--partitions %d: give at least 1", f.partitions)
+	}
+	return planner.Options{Tables: f.tables, Shuffle: f.shuffle, Partitions: f.partitions}, nil
+}
+
+func checkMode(mode string) error {
+	if err := planner.CheckMode(mode); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// oneLine is an error as one line, without the names of packages.
+func oneLine(err error) string {
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	for _, prefix := range []string{"planner: ", "actors: ", "shuffle: ", "objectstore: ", "kernel: ", "tpch: ", "bench: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
