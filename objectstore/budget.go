@@ -10,7 +10,6 @@ import "slices"
 type budget struct {
 	limit, used, peak int64
 	line              []*waiter
-	progress          uint64 // changes whenever bytes became free or were made easy to free
 }
 
 // waiter is one request in the line. It leaves it granted (the bytes are counted as used) or with an error.
@@ -39,7 +38,6 @@ func (b *budget) use(n int64) {
 // give takes back n bytes and serves the line.
 func (b *budget) give(n int64) {
 	b.used -= n
-	b.progress++
 	b.serve()
 }
 
@@ -66,9 +64,12 @@ func (b *budget) head() *waiter {
 	return b.line[0]
 }
 
+// place returns how many requests are served before w.
+func (b *budget) place(w *waiter) int { return slices.Index(b.line, w) }
+
 // leave ends a request that is in the line.
 func (b *budget) leave(w *waiter, err error) {
-	i := slices.Index(b.line, w)
+	i := b.place(w)
 	b.line = slices.Delete(b.line, i, i+1)
 	w.done, w.err = true, err
 	close(w.ready)

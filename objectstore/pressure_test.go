@@ -67,6 +67,34 @@ func TestGetWaitsForAPin(t *testing.T) {
 	require.Equal(t, int64(1), s.Stats().Restores)
 }
 
+// Readers that come and go do not keep a request waiting that they do not help.
+func TestWaitEndsUnderTraffic(t *testing.T) {
+	s := open(t, func(c *Config) { c.Wait = 30 * time.Millisecond })
+	id := put(t, s, "job", value(1, 900_000)) // needs all of the memory but a little
+	busy := put(t, s, "job", value(2, 100_000))
+	pin, err := s.Get(put(t, s, "job", value(3, 200_000)))
+	require.NoError(t, err)
+	requireValue(t, s, busy, value(2, 100_000))
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				requireValue(t, s, busy, value(2, 100_000))
+			}
+		}
+	})
+	_, err = s.Get(id)
+	require.ErrorIs(t, err, ErrFull)
+	close(stop)
+	wg.Wait()
+	pin.Release()
+	requireValue(t, s, id, value(1, 900_000))
+}
+
 func TestPutWithEverythingPinnedGoesToDisk(t *testing.T) {
 	s := open(t, func(c *Config) { c.Wait = 10 * time.Millisecond })
 	pinned := pinAll(t, s)

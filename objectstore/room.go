@@ -16,7 +16,7 @@ var errBeyondMemory = errors.New("the value is larger than the memory limit and 
 
 // tryReserve takes n bytes of memory if that needs no waiting. mu held.
 func (s *Store) tryReserve(n int64) bool {
-	if len(s.mem.line) == 0 && s.mem.used-s.clean.bytes+n <= s.mem.limit {
+	if len(s.mem.line) == 0 && s.hardUse()+n <= s.mem.limit {
 		for s.mem.used+n > s.mem.limit {
 			s.evict(s.clean.first)
 		}
@@ -38,7 +38,9 @@ func (s *Store) reserve(n int64, owner string) error {
 	}
 	w := s.mem.queue(n, owner)
 	s.makeRoom()
-	seen := s.mem.progress
+	// Being nearer to the head, and less memory in hard use than ever since, is progress. Both only go one way,
+	// so that the wait ends, whatever others do meanwhile.
+	place, hard := s.mem.place(w), s.hardUse()
 	timer := time.NewTimer(s.cfg.Wait)
 	defer timer.Stop()
 	for !w.done {
@@ -48,25 +50,27 @@ func (s *Store) reserve(n int64, owner string) error {
 		case <-timer.C:
 		}
 		s.mu.Lock()
-		if w.done {
-			break
-		}
-		if seen == s.mem.progress {
+		switch p, h := s.mem.place(w), s.hardUse(); {
+		case w.done:
+		case p < place || h < hard:
+			place, hard = p, h
+			timer.Reset(s.cfg.Wait)
+		default:
 			s.mem.leave(w, s.full(n))
 			s.mem.serve()
 			s.makeRoom() // for whom this one stood in the way of
-			break
 		}
-		seen = s.mem.progress
-		timer.Reset(s.cfg.Wait)
 	}
 	return w.err
 }
 
+// hardUse is the memory that dropping all clean values would not free. mu held.
+func (s *Store) hardUse() int64 { return s.mem.used - s.clean.bytes }
+
 // makeRoom serves the line as far as dropping clean values does, and has the rest written to disk. mu held.
 func (s *Store) makeRoom() {
 	for w := s.mem.head(); w != nil; w = s.mem.head() {
-		if s.mem.used-s.clean.bytes+w.need > s.mem.limit {
+		if s.hardUse()+w.need > s.mem.limit {
 			break // keep what would be dropped in vain
 		}
 		s.evict(s.clean.first)
@@ -88,7 +92,7 @@ func (s *Store) mustSpill() bool {
 	if s.dirtyLarge.count == 0 {
 		return false
 	}
-	hard := s.mem.used - s.clean.bytes // what dropping clean values leaves
+	hard := s.hardUse()
 	if w := s.mem.head(); w != nil && hard+w.need > s.mem.limit {
 		return true
 	}
@@ -108,7 +112,6 @@ func (s *Store) place(e *entry) {
 	case e.buf == nil || e.pinned || e.busy || e.list != nil:
 	case e.onDisk():
 		s.clean.pushBack(e)
-		s.mem.progress++
 		s.makeRoom()
 	case e.inline:
 		s.dirtySmall.pushBack(e)
@@ -146,7 +149,7 @@ func (s *Store) free(buf []byte, inline bool) {
 // full describes why a request for memory was refused. mu held.
 func (s *Store) full(need int64) *FullError {
 	e := &FullError{Need: need, Limit: s.mem.limit, Unsealed: s.unsealed, Dirty: s.dirtyLarge.bytes + s.dirtySmall.bytes}
-	e.Pinned = max(s.mem.used-s.clean.bytes-e.Unsealed-e.Dirty, 0)
+	e.Pinned = max(s.hardUse()-e.Unsealed-e.Dirty, 0)
 	if s.dirtyLarge.count > 0 {
 		e.Cause = s.disk.trouble
 	} else if s.dirtySmall.count > 0 {
