@@ -91,7 +91,7 @@ func roundTrip(in instances, query string) (outcome, about string) {
 // type and value. It does so for several shapes of plans, which other optimizers give.
 func TestCorpus(t *testing.T) {
 	for _, off := range []string{
-		"", ",deliminator", ",join_order", ",unnest_rewriter,top_n,limit_pushdown", ",common_subplan,cte_inlining,cte_filter_pusher",
+		"", ",deliminator,unnest_rewriter,top_n,limit_pushdown", ",join_order,common_subplan,cte_inlining,cte_filter_pusher",
 	} {
 		t.Run("without"+off, func(t *testing.T) { corpus(t, off) })
 	}
