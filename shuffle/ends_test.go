@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"manta/objectstore"
 )
@@ -114,7 +115,6 @@ func TestLateProducer(t *testing.T) {
 				r.Close()
 			}
 			b := testBatch(c.mem, 0, 1000, 2, 5)
-			defer b.Release()
 			for i := range 2 {
 				w, err := c.writer(context.Background(), e, i, WriterOptions{Columns: 3, Route: Route{Column: 3}, Schema: testSchema})
 				require.NoError(t, err)
@@ -126,6 +126,7 @@ func TestLateProducer(t *testing.T) {
 				_, err = w.Close()
 				require.NoError(t, err)
 			}
+			b.Release()
 			j.Finish(nil)
 			c.empty()
 		})
@@ -194,7 +195,13 @@ func TestJobEnds(t *testing.T) {
 			require.NoError(t, err)
 			errs := make(chan error, 2)
 			go func() {
-				_, err := r.Next()
+				var err error
+				for err == nil {
+					var b arrow.RecordBatch
+					if b, err = r.Next(); err == nil {
+						b.Release()
+					}
+				}
 				r.Close()
 				errs <- err
 			}()
@@ -214,10 +221,8 @@ func TestJobEnds(t *testing.T) {
 			j.Finish(nil)
 			within(t, 10*time.Second, func() {
 				for range 2 {
-					// A batch may have come before the end; then Next's error is nil.
-					if err := <-errs; err != nil {
-						require.True(t, errors.Is(err, ErrJobEnded) || errors.Is(err, objectstore.ErrOwnerEnded), "%v", err)
-					}
+					err := <-errs
+					require.True(t, errors.Is(err, ErrJobEnded) || errors.Is(err, objectstore.ErrOwnerEnded), "%v", err)
 				}
 			})
 			_, err = c.writer(context.Background(), e, 1, opts)
@@ -301,52 +306,56 @@ func TestHugeRow(t *testing.T) {
 			e := c.edge(j, mode, 2, 2)
 			schema := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil)
 			text := strings.Repeat("0123456789", 2<<20)
-			errs := make(chan error, 2)
-			for i := range 2 {
-				go func() {
-					errs <- func() error {
-						w, err := c.writer(context.Background(), e, i, WriterOptions{Columns: 1, Route: Route{Kind: ToAll}, Schema: schema})
-						if err != nil {
-							return err
-						}
-						b := array.NewRecordBuilder(c.mem, schema)
-						defer b.Release()
-						for _, s := range []string{"small", text, "after"} {
-							b.Field(0).(*array.StringBuilder).Append(s)
-						}
-						batch := b.NewRecordBatch()
-						defer batch.Release()
-						if err := w.Write(batch); err != nil {
-							w.Abort(err)
-							return err
-						}
-						_, err = w.Close()
-						return err
-					}()
-				}()
-			}
-			within(t, 20*time.Second, func() {
-				for p := range 2 {
-					r, err := c.reader(context.Background(), e, p, schema)
-					require.NoError(t, err)
-					n := map[int]int{}
-					for {
-						b, err := r.Next()
-						if err == io.EOF {
-							break
-						}
-						require.NoError(t, err)
-						for i := range int(b.NumRows()) {
-							n[len(b.Column(0).(*array.String).Value(i))]++
-						}
-						b.Release()
-					}
-					require.Equal(t, map[int]int{5: 4, len(text): 2}, n)
-					r.Close()
+			produce := func(i int) error {
+				w, err := c.writer(context.Background(), e, i, WriterOptions{Columns: 1, Route: Route{Kind: ToAll}, Schema: schema})
+				if err != nil {
+					return err
 				}
-				require.NoError(t, <-errs)
-				require.NoError(t, <-errs)
-			})
+				b := array.NewRecordBuilder(c.mem, schema)
+				defer b.Release()
+				for _, s := range []string{"small", text, "after"} {
+					b.Field(0).(*array.StringBuilder).Append(s)
+				}
+				batch := b.NewRecordBatch()
+				defer batch.Release()
+				if err := w.Write(batch); err != nil {
+					w.Abort(err)
+					return err
+				}
+				_, err = w.Close()
+				return err
+			}
+			lengths := make([]map[int]int, 2)
+			consume := func(p int) error {
+				r, err := c.reader(context.Background(), e, p, schema)
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				lengths[p] = map[int]int{}
+				for {
+					b, err := r.Next()
+					if err == io.EOF {
+						return nil
+					}
+					if err != nil {
+						return err
+					}
+					for i := range int(b.NumRows()) {
+						lengths[p][len(b.Column(0).(*array.String).Value(i))]++
+					}
+					b.Release()
+				}
+			}
+			var g errgroup.Group
+			for i := range 2 {
+				g.Go(func() error { return produce(i) })
+				g.Go(func() error { return consume(i) })
+			}
+			within(t, 20*time.Second, func() { require.NoError(t, g.Wait()) })
+			for p := range 2 {
+				require.Equal(t, map[int]int{5: 4, len(text): 2}, lengths[p])
+			}
 			j.Finish(nil)
 			c.empty()
 		})

@@ -64,7 +64,7 @@ func (b *farBlocks) fetch(q queuedRef, take func(*frame) error) error {
 		return err
 	}
 	req := b.request(q)
-	req.Release, f.used = f.used, nil
+	req.Release = f.used
 	if err := b.send(f, frameFetch, req); err != nil {
 		return err
 	}
@@ -85,6 +85,8 @@ func (b *farBlocks) fetch(q queuedRef, take func(*frame) error) error {
 		if err := take(&part); err != nil {
 			return err
 		}
+		f.used = f.used[len(req.Release):] // an answer: the request, and its releases, arrived
+		req.Release = nil
 		if at += n; at == total {
 			return nil
 		}
@@ -119,26 +121,33 @@ func (b *farBlocks) flush() {
 		if len(f.used) > 0 && b.send(f, frameRelease, &shufflepb.Fetch{Job: string(b.e.Job), Release: f.used}) != nil {
 			continue
 		}
-		if f.stream.CloseSend() == nil {
-			_ = f.stream.RecvMsg(&frame{}) // io.EOF: all was read
+		if f.stream.CloseSend() == nil && errors.Is(f.stream.RecvMsg(&frame{}), io.EOF) {
+			f.used = nil // all was read
+		}
+		if len(f.used) > 0 {
+			continue
 		}
 		f.cancel()
 		delete(b.streams, node)
 	}
 }
 
-// close ends the streams and returns the number of requests.
-func (b *farBlocks) close() int64 {
-	for _, f := range b.streams {
+// close ends the streams. It returns the number of requests, and the references that may not have been given back.
+func (b *farBlocks) close() (control int64, owed map[actors.NodeID][]*shufflepb.Ref) {
+	owed = map[actors.NodeID][]*shufflepb.Ref{}
+	for node, f := range b.streams {
 		f.cancel()
+		if len(f.used) > 0 {
+			owed[node] = f.used
+		}
 	}
 	b.streams = nil
-	return b.control
+	return b.control, owed
 }
 
-// giveBack releases references that nobody will read. What cannot be reached goes with the end of the job.
-func giveBack(s *Service, e *Edge, refs []queuedRef) (messages int64) {
-	byNode := map[actors.NodeID][]*shufflepb.Ref{}
+// giveBack releases references that nobody will read, and the owed ones, which may be released already: that does no harm.
+// What cannot be reached goes with the end of the job.
+func giveBack(s *Service, e *Edge, refs []queuedRef, byNode map[actors.NodeID][]*shufflepb.Ref) (messages int64) {
 	for _, r := range refs {
 		if len(r.ref.GetObject()) > 0 {
 			node := e.Producers[r.producer]

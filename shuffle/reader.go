@@ -127,6 +127,8 @@ func (r *Reader) wait() error {
 			return nil
 		case <-r.tc.Done():
 			return context.Cause(r.tc)
+		case <-r.job.ctx.Done():
+			return context.Cause(r.job.ctx)
 		}
 	})
 }

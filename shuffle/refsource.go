@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"manta/actors"
 	"manta/objectstore"
 	"manta/shuffle/block"
 	"manta/shuffle/shufflepb"
@@ -25,7 +26,11 @@ type refSource struct {
 	out    chan fetched  // capacity 1
 	done   chan struct{} // closed when the goroutine has ended
 	far    farBlocks
-	n      Counters // owned by the goroutine until done
+
+	// Owned by the goroutine until done.
+	n    Counters
+	owed map[actors.NodeID][]*shufflepb.Ref // used, and perhaps not given back
+	lost []queuedRef                        // taken, and not used
 }
 
 // fetched is a block in memory, or the end.
@@ -79,7 +84,7 @@ func (s *refSource) next() (arrow.RecordBatch, *block.Reader, error) {
 // run resolves references in order until the end, a failure or the reader's leave.
 func (s *refSource) run() {
 	defer close(s.done)
-	defer func() { s.n.ControlMessages += s.far.close() }()
+	defer func() { s.n.ControlMessages, s.owed = s.far.close() }()
 	for {
 		ref, ok, err := s.q.next()
 		if err == nil && !ok {
@@ -93,10 +98,12 @@ func (s *refSource) run() {
 		var f fetched
 		if err == nil {
 			if !s.room(ref.ref.GetSize()) {
+				s.lost = append(s.lost, ref)
 				return
 			}
 			f, err = s.resolve(ref)
 			if err != nil {
+				s.lost = append(s.lost, ref)
 				err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
 			}
 		}
@@ -265,7 +272,7 @@ func (s *refSource) close(n *Counters) {
 	default:
 	}
 	unread, received, peak := s.q.close()
-	s.n.ControlMessages += giveBack(s.r.s, s.e, unread)
+	s.n.ControlMessages += giveBack(s.r.s, s.e, append(unread, s.lost...), s.owed)
 	s.n.References += received
 	s.n.PeakQueued = peak
 	n.Add(s.n)

@@ -161,18 +161,39 @@ func (w *Writer) Write(batch arrow.RecordBatch) error {
 	if w.sink.done() {
 		return ErrClosed
 	}
+	// A batch that is large for the writer's share goes in slices.
+	n := batch.NumRows()
+	step := n
+	if size := rows.Size(batch); size > w.share/4 {
+		step = max(1, n*(w.share/4)/size)
+	}
+	if step >= n {
+		return w.add(batch)
+	}
+	for from := int64(0); from < n; from += step {
+		part := batch.NewSlice(from, min(n, from+step))
+		err := w.add(part)
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add scatters a batch (borrowed) and waits until what is held is within the writer's share.
+func (w *Writer) add(batch arrow.RecordBatch) error {
 	var err error
-	switch w.opts.Route.Kind {
-	case ByColumn:
+	if w.opts.Route.Kind == ByColumn {
 		err = w.rows.Scatter(batch, w.opts.Route.Column, w.emit)
-	default:
+	} else {
 		err = w.rows.Add(0, batch, w.emit)
 	}
 	w.account()
 	if err != nil {
 		return err
 	}
-	return w.settle(w.share / 2)
+	return w.settle(w.share / 4)
 }
 
 // check returns why the writer cannot go on.
