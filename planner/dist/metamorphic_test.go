@@ -3,32 +3,23 @@ package dist
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"manta/planner/internal/fixture"
 	"manta/planner/kernel"
 	"manta/planner/plan"
 )
 
-// fixture makes small tables with what goes wrong most easily: NULLs, duplicates,
-// NaN, a key without partner, an empty file, an empty table, skew.
-func fixture(t *testing.T) (*rig, *kernel.DB) {
+// setup makes the shared tables and an instance that answers as the oracle.
+func setup(t *testing.T) (*rig, *kernel.DB) {
 	r := newRig(t)
-	dir := t.TempDir()
-	r.table(dir, "big",
-		"SELECT i AS id, (i % 97)::INTEGER AS k, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 13 END AS g, (i * 7 % 1000 / 4)::DECIMAL(12,2) AS d,"+
-			" 'name ' || (i % 31) AS s, DATE '2020-01-01' + (i % 400)::INTEGER AS day, (i % 5 = 0) AS b, i::DOUBLE / 8 AS f FROM range(6000) r(i)",
-		"SELECT i + 6000 AS id, CASE WHEN i % 3 = 0 THEN 1 ELSE (i % 97)::INTEGER END AS k, NULL::BIGINT AS g, i::DECIMAL(12,2) AS d,"+
-			" NULL::VARCHAR AS s, DATE '2021-01-01' AS day, NULL::BOOLEAN AS b, 'nan'::DOUBLE AS f FROM range(500) r(i)",
-		"SELECT 0::BIGINT AS id, 0::INTEGER AS k, 0::BIGINT AS g, 0::DECIMAL(12,2) AS d, '' AS s, DATE '2020-01-01' AS day, FALSE AS b, 0::DOUBLE AS f WHERE FALSE")
-	r.table(dir, "dim", "SELECT (i * 2)::BIGINT AS k, 'dim ' || i AS n, (i % 7)::SMALLINT AS c FROM range(60) r(i)",
-		"SELECT NULL::BIGINT AS k, 'none' AS n, 3::SMALLINT AS c")
-	r.table(dir, "ban", "SELECT 2::BIGINT AS id", "SELECT NULL::BIGINT AS id")
-	r.table(dir, "ship", "SELECT unnest([1, 2])::BIGINT AS id", "SELECT 5::BIGINT AS id")
-	r.table(dir, "nothing", "SELECT 1::BIGINT AS x, 'a' AS y WHERE FALSE")
+	globs, err := fixture.Tables(context.Background(), r.planning, t.TempDir())
+	require.NoError(t, err)
+	for name, glob := range globs {
+		r.view(name, glob)
+	}
 	db, err := kernel.Open(kernel.Config{LosslessArrow: true})
 	require.NoError(t, err)
 	conn, err := db.Connect()
@@ -41,39 +32,20 @@ func fixture(t *testing.T) (*rig, *kernel.DB) {
 	return r, db
 }
 
-// queries reads testdata/queries.sql: one query after the other, each ended by a
-// semicolon at the end of a line; a comment before it is its name.
-func queries(t *testing.T) map[string]string {
-	text, err := os.ReadFile("testdata/queries.sql")
-	require.NoError(t, err)
-	out := map[string]string{}
-	for _, part := range strings.Split(string(text), ";\n") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		name, sql, ok := strings.Cut(part, "\n")
-		require.True(t, ok && strings.HasPrefix(name, "-- "), "a query without a name: %s", part)
-		name = strings.TrimPrefix(name, "-- ")
-		require.NotContains(t, out, name)
-		out[name] = sql
-	}
-	return out
-}
-
 // TestSameRowsHoweverDistributed: the number of partitions and the choice between
 // exchanges never show in a result.
 func TestSameRowsHoweverDistributed(t *testing.T) {
-	r, db := fixture(t)
-	for name, sql := range queries(t) {
-		t.Run(name, func(t *testing.T) {
+	r, db := setup(t)
+	for _, q := range fixture.Queries() {
+		sql := q.SQL
+		t.Run(q.Name, func(t *testing.T) {
 			old := r.t
 			r.t = t
 			defer func() { r.t = old }()
 			want := r.rows(db, sql)
 			for _, o := range variants() {
 				p, files := r.place(sql, o)
-				r.same(sql, want, r.run(p, files), strings.HasPrefix(name, "ordered"), o)
+				r.same(sql, want, r.run(p, files), q.Ordered, o)
 			}
 		})
 	}
@@ -82,9 +54,10 @@ func TestSameRowsHoweverDistributed(t *testing.T) {
 // TestCheckNoticesEveryMissingExchange takes away one exchange at a time, so that
 // rows stay at the task where they were, and asks the checker.
 func TestCheckNoticesEveryMissingExchange(t *testing.T) {
-	r, _ := fixture(t)
+	r, _ := setup(t)
 	removed := 0
-	for name, sql := range queries(t) {
+	for _, q := range fixture.Queries() {
+		name, sql := q.Name, q.SQL
 		for _, o := range variants() {
 			if o.Partitions == 1 {
 				continue
@@ -131,7 +104,7 @@ func without(p *Plan, e *Edge) {
 }
 
 func TestExplain(t *testing.T) {
-	r, _ := fixture(t)
+	r, _ := setup(t)
 	p, _ := r.place("SELECT n, sum(d) FROM big JOIN dim USING (k) GROUP BY n ORDER BY 2 DESC LIMIT 3", Options{Partitions: 2})
 	text := Explain(p, func(*Edge) string { return "streaming" }, nil)
 	for _, want := range []string{"2 tasks", "split in 2 by row groups", "PartialAggregate", "PartialTopN 3", "hash(", "gather, streaming", "to the client"} {
@@ -172,7 +145,7 @@ func TestTwoStepAggregatesKeepTheirTypes(t *testing.T) {
 
 // What cannot be read again in every round of a recursion is left to one task.
 func TestRecursionIsNotDistributed(t *testing.T) {
-	r, _ := fixture(t)
+	r, _ := setup(t)
 	sql := "WITH RECURSIVE w(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM w, ship WHERE i < 3) SELECT * FROM w"
 	text, err := r.planning.Plan(context.Background(), sql)
 	require.NoError(t, err)
