@@ -26,7 +26,7 @@ func TestRanges(t *testing.T) {
 		require.NoError(t, in.original.Exec(ctx, fmt.Sprintf(
 			"COPY (SELECT %s FROM range(%d, %d) r(i)) TO '%s/k=%d.parquet' (FORMAT parquet, ROW_GROUP_SIZE 2048)", column, f*5000, f*5000+5000, dir, f)))
 		require.NoError(t, in.original.Exec(ctx, fmt.Sprintf(
-			"COPY (SELECT i, i %% 5 AS j FROM range(%d, %d) r(i)) TO '%s/h%d' (FORMAT parquet, PARTITION_BY (j), ROW_GROUP_SIZE 2048)", f*5000, f*5000+5000, dir, f)))
+			"COPY (SELECT i, i %% 3 AS j FROM range(%d, %d) r(i)) TO '%s/h%d' (FORMAT parquet, PARTITION_BY (j), ROW_GROUP_SIZE 2048)", f*5000, f*5000+5000, dir, f)))
 	}
 	queries := []string{
 		"SELECT i, s FROM read_parquet('%[1]s/k=0.parquet') WHERE i %% 7 > 1",
@@ -35,7 +35,7 @@ func TestRanges(t *testing.T) {
 		"SELECT i, s, file_row_number FROM read_parquet('%[1]s/k=*.parquet', union_by_name = true, file_row_number = true)",
 		"SELECT i, s, fn FROM read_parquet('%[1]s/k=[02].parquet', filename = 'fn') WHERE fn LIKE '%%2.parquet'",
 		"SELECT i, file_row_number FROM read_parquet('%[1]s/k=[02].parquet') WHERE file_row_number %% 3 = 0",
-		"SELECT sum(i), j FROM read_parquet('%[1]s/h*/*/*.parquet', hive_partitioning = true) WHERE j <> 3 GROUP BY j",
+		"SELECT sum(i), j FROM read_parquet('%[1]s/h*/*/*.parquet', hive_partitioning = true) WHERE j <> 1 GROUP BY j",
 		"SELECT sum(i), j FROM read_parquet('%[1]s/h*/*/*.parquet', hive_types = {'j': 'VARCHAR'}) GROUP BY j",
 		"SELECT count(*) FROM (SELECT * FROM read_parquet('%[1]s/k=0.parquet') a, range(2))",
 	}
