@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	duckdb "github.com/duckdb/duckdb-go-bindings"
 )
@@ -116,3 +117,6 @@ func (db *DB) prepare(settings map[string]string) error {
 	}
 	return nil
 }
+
+// Handle is DuckDB's duckdb_database, for code that links an extension into it. It is valid until Close.
+func (db *DB) Handle() unsafe.Pointer { return db.handle.Ptr }
