@@ -200,3 +200,54 @@ func TestStreamsOnManyConnections(t *testing.T) {
 	c := connect(t, db)
 	require.Equal(t, []string{"0"}, texts(t, c, "SELECT count(*) FROM duckdb_views() WHERE NOT internal"))
 }
+
+// A query that waits for input holds up no other query, with one thread as with several.
+func TestWaitingStreamBlocksNobody(t *testing.T) {
+	for _, threads := range []int{1, 4} {
+		db := open(t, Config{Threads: threads})
+		gate, started := make(chan struct{}), make(chan struct{})
+		waiting := connect(t, db)
+		n := newNumbers(t, 10, 5000)
+		n.started, n.wait = started, gate
+		drop, err := waiting.RegisterStream("s", n)
+		require.NoError(t, err)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err := tryTexts(waiting, "SELECT sum(v), count(*) FROM s WHERE k <> 3")
+			if err != nil || len(got) != 1 || got[0] != "1071400000|42857" {
+				t.Error(got, err)
+			}
+		}()
+		<-started
+		require.Equal(t, []string{"499999500000"}, texts(t, connect(t, db), "SELECT sum(x) FROM range(1000000) t(x)"))
+		close(gate)
+		<-done
+		drop()
+	}
+}
+
+func TestForeignStreamCannotBeRead(t *testing.T) {
+	db := open(t, Config{})
+	mine, other := connect(t, db), connect(t, db)
+	drop, err := mine.RegisterStream("s", newNumbers(t, 1, 1))
+	require.NoError(t, err)
+	defer drop()
+	_, err = tryTexts(other, "SELECT * FROM s")
+	require.ErrorContains(t, err, "does not exist")
+	_, err = tryTexts(other, fmt.Sprintf("SELECT * FROM manta_stream(%d)", nextStream.Load()))
+	require.ErrorContains(t, err, "no stream of this number")
+	_, err = mine.RegisterStream("s", newNumbers(t, 1, 1))
+	require.ErrorContains(t, err, "already exists")
+}
+
+func TestBatchOfAnotherSchemaIsAnError(t *testing.T) {
+	db := open(t, Config{})
+	c := connect(t, db)
+	_, whole := collect(t, c, "SELECT 1 AS k, 'x' AS v")
+	drop, err := c.RegisterStream("s", &batches{numbersSchema, []arrow.RecordBatch{whole}})
+	require.NoError(t, err)
+	defer drop()
+	_, err = tryTexts(c, "SELECT * FROM s")
+	require.ErrorContains(t, err, "a batch of")
+}
