@@ -47,8 +47,8 @@ type Filter struct {
 type Aggregate struct {
 	Child  Node
 	Groups []Expr
-	// Sets are the grouping sets, as positions in Groups. One set of all groups is plain GROUP BY. Without groups, no set is
-	// the aggregate over everything, which gives one row for an empty input, and one empty set is the same with no row.
+	// Sets are the grouping sets, as positions in Groups. None, or one of all groups, is plain GROUP BY. Without groups, no
+	// set is the aggregate over everything, which gives one row for an empty input; so does one empty set.
 	Sets      [][]int
 	Aggs      []*Agg
 	Groupings [][]int // each: the groups whose GROUPING() value is a BIGINT column

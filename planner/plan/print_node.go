@@ -169,8 +169,12 @@ func (p *Printer) aggregate(n *Aggregate) block {
 	for _, g := range n.Groupings {
 		b.cols = append(b.cols, "GROUPING("+strings.Join(choose(groups, g), ", ")+")")
 	}
-	sets := make([]string, len(n.Sets))
-	for i, set := range n.Sets {
+	list := n.Sets
+	if len(list) == 0 && len(n.Groups) > 0 {
+		list = [][]int{Range(len(n.Groups))}
+	}
+	sets := make([]string, len(list))
+	for i, set := range list {
 		ordinals := make([]string, len(set))
 		for j, g := range set {
 			ordinals[j] = strconv.Itoa(g + 1)
@@ -179,7 +183,7 @@ func (p *Printer) aggregate(n *Aggregate) block {
 	}
 	switch {
 	case len(sets) == 0:
-	case len(sets) == 1 && len(n.Sets[0]) == len(n.Groups) && len(n.Groups) > 0:
+	case len(sets) == 1 && len(list[0]) == len(n.Groups) && len(n.Groups) > 0:
 		b.group = "GROUP BY " + strings.Trim(sets[0], "()")
 	case len(sets) == 1 && len(n.Groups) == 0:
 		b.group = "GROUP BY ()"
