@@ -1,12 +1,15 @@
 package actors
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // runs counts how often each task ran.
@@ -128,5 +131,46 @@ func TestFaultsStorm(t *testing.T) {
 			exercise(t, c, r, 10)
 			require.Positive(t, faults.Hits())
 		})
+	}
+}
+
+// Requests to an actor run at most once, and exactly once if they are answered,
+// also when the handler takes longer than the first repeats.
+func TestFaultsAsk(t *testing.T) {
+	storm := Fault{Kind: "StringValue", Lose: 0.2, Repeat: 0.3, Hold: 0.3, Delay: 30 * time.Millisecond}
+	back := storm
+	back.Reply = true
+	faults := NewFaults(7, storm, back)
+	c, _ := faultyCluster(t, faults)
+	var mu sync.Mutex
+	ran := map[string]int{}
+	count := func(_ context.Context, _ NodeID, m proto.Message) (proto.Message, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[m.(*wrapperspb.StringValue).Value]++
+		time.Sleep(2 * time.Millisecond)
+		return m, nil
+	}
+	var all sync.WaitGroup
+	for _, to := range c.nodes {
+		a, err := to.Spawn("count", count)
+		require.NoError(t, err)
+		for _, from := range c.nodes {
+			for i := range 40 {
+				all.Go(func() {
+					key := fmt.Sprint(from.ID(), a.Address(), i)
+					got, err := from.Ask(testContext(t), a.Address(), text(key))
+					if err != nil || got.(*wrapperspb.StringValue).Value != key {
+						t.Errorf("%s: %v, %v", key, got, err)
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+	require.Positive(t, faults.Hits())
+	require.Len(t, ran, 9*40)
+	for key, n := range ran {
+		require.Equal(t, 1, n, key)
 	}
 }
