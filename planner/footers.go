@@ -102,7 +102,7 @@ func readFooters(ctx context.Context, conn *kernel.Conn, paths []string) (map[st
 				return fmt.Errorf("planner: DuckDB tells of a file %s that was not asked for", names.Value(i))
 			}
 			file.Groups = append(file.Groups, split.RowGroup{Rows: groups.Value(i), Bytes: bytes.Value(i)})
-			files[names.Value(i)] = file
+			files[file.Path] = file // not the batch's text as the key: it ends with the batch
 		}
 		return nil
 	})

@@ -49,7 +49,8 @@ func Version() string { return "manta " + actors.Version + ", DuckDB " + kernel.
 // Node is a running node. Close ends it.
 type Node struct {
 	*actors.Node
-	temp string // removed at Close when not empty
+	exchanges *shuffle.Service
+	temp      string // removed at Close when not empty
 }
 
 // StartNode starts a node with the services that SQL needs.
@@ -108,7 +109,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.removeTemp()
 		return nil, err
 	}
-	n.Node = node
+	n.Node, n.exchanges = node, exchanges
 	return n, nil
 }
 
