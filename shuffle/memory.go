@@ -18,7 +18,7 @@ type usage struct {
 }
 
 func newUsage(limit int64, batch int64) *usage {
-	return &usage{limit: limit, in: credit.NewBudget(limit/2, 4*batch)}
+	return &usage{limit: limit, in: credit.NewBudget(limit/2, 3*batch)}
 }
 
 // update runs f on the budget for incoming bytes.
@@ -31,8 +31,20 @@ func (u *usage) update(f func(*credit.Budget)) {
 
 func (u *usage) note() { u.peak = max(u.peak, u.in.Held()+u.out) }
 
-// fetched counts n bytes more (or fewer) of blocks that were asked for.
-func (u *usage) fetched(n int64) { u.update(func(b *credit.Budget) { b.Force(n) }) }
+// fetch takes n bytes for a block that is to be fetched, if there is room or it must be.
+func (u *usage) fetch(n int64, must bool) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !must && u.in.Held()+n > u.in.Limit() {
+		return false
+	}
+	u.in.Force(n)
+	u.note()
+	return true
+}
+
+// fetched gives them back.
+func (u *usage) fetched(n int64) { u.update(func(b *credit.Budget) { b.Return(n) }) }
 
 // addWriters counts n more writers.
 func (u *usage) addWriters(n int64) {
@@ -55,11 +67,4 @@ func (u *usage) stats(s *Stats) {
 	defer u.mu.Unlock()
 	s.Bytes, s.Peak, s.Limit = u.in.Held()+u.out, u.peak, u.limit
 	s.Channels = u.in.Channels()
-}
-
-// fits says whether n more incoming bytes are within the limit.
-func (u *usage) fits(n int64) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.in.Held()+n <= u.in.Limit()
 }

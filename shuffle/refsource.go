@@ -36,7 +36,7 @@ type refSource struct {
 // fetched is a block in memory, or the end.
 type fetched struct {
 	data  []byte
-	bytes int64  // counted in the node's usage
+	bytes int64  // of the node's memory
 	free  func() // ends the use of data and of the reference
 	err   error
 }
@@ -73,7 +73,7 @@ func (s *refSource) next() (arrow.RecordBatch, *block.Reader, error) {
 		if f.err != nil {
 			return nil, nil, f.err
 		}
-		s.r.s.usage.fetched(-f.bytes)
+		s.r.s.usage.fetched(f.bytes)
 		blk, err := block.Decode(f.data, s.r.schema, f.free)
 		return nil, blk, err
 	default:
@@ -97,17 +97,23 @@ func (s *refSource) run() {
 		}
 		var f fetched
 		if err == nil {
-			if !s.room(ref.ref.GetSize()) {
+			n := s.needs(ref)
+			if !s.room(n) {
 				s.lost = append(s.lost, ref)
 				return
 			}
 			f, err = s.resolve(ref)
+			f.bytes = n
 			if err != nil {
 				s.lost = append(s.lost, ref)
 				err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
 			}
 		}
 		f.err = err
+		if err != nil {
+			s.r.s.usage.fetched(f.bytes)
+			f.bytes = 0
+		}
 		if err == io.EOF {
 			s.far.flush()
 		}
@@ -128,13 +134,22 @@ func (s *refSource) discard(f fetched) {
 	if f.free != nil {
 		f.free()
 	}
-	s.r.s.usage.fetched(-f.bytes)
+	s.r.s.usage.fetched(f.bytes)
 }
 
-// room waits, unless the node's memory has room for n bytes, until the block before is taken: then this one is the reader's
-// reserve. False: the reader left.
+// needs is the exchange memory that a block will take: none if it is, or will be, in this node's store.
+func (s *refSource) needs(q queuedRef) int64 {
+	object := len(q.ref.GetObject()) > 0
+	if object && (s.e.Producers[q.producer] == s.r.s.node.ID() || q.ref.GetSize() > bigBlock) {
+		return 0
+	}
+	return q.ref.GetSize()
+}
+
+// room takes n bytes of the node's memory. Without room it waits until the block before is with the reader: then this one is
+// the reader's reserve. False: the reader left.
 func (s *refSource) room(n int64) bool {
-	for len(s.out) > 0 && !s.r.s.usage.fits(n) {
+	for !s.r.s.usage.fetch(n, len(s.out) == 0) {
 		select {
 		case <-s.taken:
 		case <-s.ctx.Done():
@@ -222,9 +237,7 @@ func (s *refSource) owned(ref *shufflepb.Ref, data []byte, free func()) (fetched
 		free()
 		return fetched{}, fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.GetSize(), ref.GetOffset())
 	}
-	n := int64(len(data))
-	s.r.s.usage.fetched(n)
-	return fetched{data: data, bytes: n, free: free}, nil
+	return fetched{data: data, free: free}, nil
 }
 
 // bigBlock is the size from which a fetched object goes to this node's store, whose limit it then counts in, and which can spill.

@@ -36,7 +36,14 @@ func (b *Budget) Extend(has int64) (more int64) {
 	return more
 }
 
-// Force takes n bytes that have already arrived: a batch larger than its window.
+// First is the window that each of n channels begins with. A new reader takes an eighth of the free memory at most, so that
+// those that come later do not start with nothing; windows grow to their share as they are used.
+func (b *Budget) First(n int) int64 {
+	free := max(0, b.limit-b.held)
+	return max(MinWindow, min(b.Share(), free/8/int64(max(1, n))))
+}
+
+// Force takes n bytes, whatever the limit: a reserve, or what has already arrived.
 func (b *Budget) Force(n int64) { b.add(n) }
 
 // Return gives n bytes back.

@@ -33,8 +33,10 @@ func (c *channel) holds() int64 { return c.granted - c.consumed }
 func NewReceiver(b *Budget, n int) *Receiver {
 	r := &Receiver{budget: b, ch: make([]channel, n), open: n}
 	b.Join(n)
+	first := b.First(n)
 	for i := range r.ch {
-		r.ch[i].granted = b.Extend(0)
+		r.ch[i].granted = first
+		b.Force(first)
 	}
 	return r
 }

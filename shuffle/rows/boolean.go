@@ -28,6 +28,10 @@ func (c *boolean) append(p int, arr arrow.Array, idx []int32) error {
 	return nil
 }
 
+func (c *boolean) scatter(arr arrow.Array, order, start []int32) error {
+	return scatterEach(c, arr, order, start)
+}
+
 func (c *boolean) finish(p int) (arrow.Array, error) {
 	part := &c.parts[p]
 	n := part.values.n

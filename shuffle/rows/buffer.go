@@ -15,21 +15,24 @@ type buf struct {
 
 // grow makes room for n more bytes and returns them, counted.
 func (g *buf) grow(mem memory.Allocator, n int) []byte {
-	need := g.len + n
+	at, need := g.len, g.len+n
 	if need > len(g.b) {
-		size := max(64, g.hint, len(g.b)*2)
-		for size < need {
-			size *= 2
-		}
-		if g.b == nil {
-			g.b = mem.Allocate(size)
-		} else {
-			g.b = mem.Reallocate(size, g.b)
-		}
+		g.enlarge(mem, need)
 	}
-	out := g.b[g.len:need:need]
 	g.len = need
-	return out
+	return g.b[at:need:need]
+}
+
+func (g *buf) enlarge(mem memory.Allocator, need int) {
+	size := max(64, g.hint, len(g.b)*2)
+	for size < need {
+		size *= 2
+	}
+	if g.b == nil {
+		g.b = mem.Allocate(size)
+	} else {
+		g.b = mem.Reallocate(size, g.b)
+	}
 }
 
 // take returns the content as an Arrow buffer that owns it, and empties g.

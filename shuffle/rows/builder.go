@@ -22,6 +22,8 @@ type Emit func(partition int, batch arrow.RecordBatch) error
 type column interface {
 	// append adds the rows idx of arr to partition p (borrows both). All rows of arr, in order, when idx is nil.
 	append(p int, arr arrow.Array, idx []int32) error
+	// scatter appends to every partition p the rows order[start[p]:start[p+1]].
+	scatter(arr arrow.Array, order, start []int32) error
 	// finish returns what partition p holds, retained, and empties it.
 	finish(p int) (arrow.Array, error)
 	// bytes is the size of what partition p holds.
@@ -36,6 +38,8 @@ type Builder struct {
 	schema *arrow.Schema
 	target int64
 	cols   []column
+	narrow []int   // columns whose type limits what one batch may hold
+	width  int64   // bytes of a row when all columns are of fixed width, else 0
 	rows   []int   // rows held, by partition
 	size   []int64 // bytes held, by partition
 	total  int64
@@ -55,6 +59,21 @@ func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int6
 	}
 	for _, f := range schema.Fields() {
 		b.cols = append(b.cols, newColumn(mem, f.Type, partitions))
+	}
+	for _, c := range b.cols {
+		f, ok := c.(*fixed)
+		if !ok {
+			b.width = 0
+			break
+		}
+		b.width += int64(f.width)
+	}
+	for i, c := range b.cols {
+		switch c.(type) {
+		case *fixed, *boolean, *varlen[int64]:
+		default:
+			b.narrow = append(b.narrow, i)
+		}
 	}
 	return b
 }
@@ -101,23 +120,17 @@ func (b *Builder) Scatter(batch arrow.RecordBatch, by int, emit Emit) error {
 		return err
 	}
 	for p := range b.rows {
-		idx := b.order[b.start[p]:b.start[p+1]]
-		if len(idx) == 0 {
+		if b.start[p] == b.start[p+1] {
 			continue
 		}
 		if err := b.ensureRoom(p, batch, emit); err != nil {
 			return err
 		}
-		b.rows[p] += len(idx)
+		b.rows[p] += int(b.start[p+1] - b.start[p])
 	}
 	for i, c := range b.cols {
-		arr := batch.Column(i)
-		for p := range b.rows {
-			if idx := b.order[b.start[p]:b.start[p+1]]; len(idx) > 0 {
-				if err := c.append(p, arr, idx); err != nil {
-					return err
-				}
-			}
+		if err := c.scatter(batch.Column(i), b.order, b.start); err != nil {
+			return err
 		}
 	}
 	for p := range b.rows {
@@ -194,8 +207,8 @@ func (b *Builder) ensureRoom(p int, batch arrow.RecordBatch, emit Emit) error {
 	if b.rows[p] == 0 {
 		return nil
 	}
-	for i, c := range b.cols {
-		if !c.room(p, batch.Column(i)) {
+	for _, i := range b.narrow {
+		if !b.cols[i].room(p, batch.Column(i)) {
 			return b.flush(p, emit)
 		}
 	}
@@ -204,9 +217,11 @@ func (b *Builder) ensureRoom(p int, batch arrow.RecordBatch, emit Emit) error {
 
 // grown counts what partition p got and emits it when it has reached the target.
 func (b *Builder) grown(p int, emit Emit) error {
-	var size int64
-	for _, c := range b.cols {
-		size += c.bytes(p)
+	size := b.width * int64(b.rows[p])
+	if b.width == 0 {
+		for _, c := range b.cols {
+			size += c.bytes(p)
+		}
 	}
 	b.total += size - b.size[p]
 	b.size[p] = size

@@ -18,48 +18,94 @@ type fixed struct {
 	mem   memory.Allocator
 	dt    arrow.DataType
 	width int
+	nulls bool // a null was seen, ever: partitions may have bitmaps
 	parts []fixedPart
+}
+
+// values are the bytes of arr's rows.
+func (c *fixed) values(arr arrow.Array) []byte {
+	data := arr.Data()
+	b := data.Buffers()[1]
+	if b == nil || arr.Len() == 0 {
+		return nil
+	}
+	return b.Bytes()[data.Offset()*c.width : (data.Offset()+arr.Len())*c.width]
 }
 
 func (c *fixed) append(p int, arr arrow.Array, idx []int32) error {
 	part := &c.parts[p]
 	k := count(arr, idx)
-	data := arr.Data()
-	off := data.Offset()
-	var src []byte
-	if b := data.Buffers()[1]; b != nil && k > 0 {
-		src = b.Bytes()[off*c.width : (off+arr.Len())*c.width]
-	}
+	src := c.values(arr)
 	dst := part.values.grow(c.mem, k*c.width)
-	switch {
-	case idx == nil:
+	if idx == nil {
 		copy(dst, src)
-	case c.width == 8:
-		gather(as[uint64](dst), as[uint64](src), idx)
-	case c.width == 4:
-		gather(as[uint32](dst), as[uint32](src), idx)
-	case c.width == 16:
-		gather(as[[2]uint64](dst), as[[2]uint64](src), idx)
-	case c.width == 2:
-		gather(as[uint16](dst), as[uint16](src), idx)
-	case c.width == 1:
-		gather(dst, src, idx)
-	default:
-		w := c.width
-		for i, r := range idx {
-			copy(dst[i*w:(i+1)*w], src[int(r)*w:])
-		}
+	} else {
+		copyRows(dst, src, c.width, idx)
 	}
+	c.nulls = c.nulls || arr.NullN() > 0
 	part.valid.append(c.mem, part.n, arr, idx, k)
 	part.n += k
 	return nil
 }
 
-// gather is the kernel: sequential writes, reads within one small batch.
-func gather[T any](dst, src []T, idx []int32) {
-	dst = dst[:len(idx)]
+func (c *fixed) scatter(arr arrow.Array, order, start []int32) error {
+	// Bitmaps first: they look at the rows that a partition held before.
+	c.nulls = c.nulls || arr.NullN() > 0
+	if c.nulls {
+		for p := range c.parts {
+			if idx := order[start[p]:start[p+1]]; len(idx) > 0 {
+				c.parts[p].valid.append(c.mem, c.parts[p].n, arr, idx, len(idx))
+			}
+		}
+	}
+	src := c.values(arr)
+	switch c.width {
+	case 8:
+		scatterFixed[uint64](c, src, order, start)
+	case 4:
+		scatterFixed[uint32](c, src, order, start)
+	case 16:
+		scatterFixed[[2]uint64](c, src, order, start)
+	case 2:
+		scatterFixed[uint16](c, src, order, start)
+	case 1:
+		scatterFixed[uint8](c, src, order, start)
+	default:
+		for p := range c.parts {
+			if idx := order[start[p]:start[p+1]]; len(idx) > 0 {
+				copyRows(c.parts[p].values.grow(c.mem, len(idx)*c.width), src, c.width, idx)
+				c.parts[p].n += len(idx)
+			}
+		}
+	}
+	return nil
+}
+
+// scatterFixed is the kernel: for each partition sequential writes, reads within one small batch.
+func scatterFixed[T any](c *fixed, bytes []byte, order, start []int32) {
+	src := as[T](bytes)
+	from := start[0]
+	for p := range c.parts {
+		to := start[p+1]
+		idx := order[from:to]
+		from = to
+		if len(idx) == 0 {
+			continue
+		}
+		part := &c.parts[p]
+		dst := as[T](part.values.grow(c.mem, len(idx)*c.width))
+		dst = dst[:len(idx)]
+		for i, r := range idx {
+			dst[i] = src[r]
+		}
+		part.n += len(idx)
+	}
+}
+
+// copyRows copies the rows idx of src to dst, for any width.
+func copyRows(dst, src []byte, width int, idx []int32) {
 	for i, r := range idx {
-		dst[i] = src[r]
+		copy(dst[i*width:(i+1)*width], src[int(r)*width:])
 	}
 }
 

@@ -47,6 +47,10 @@ func take(mem memory.Allocator, arr arrow.Array, idx []int32) (arrow.Array, erro
 	return concatenate(mem, runs)
 }
 
+func (c *general) scatter(arr arrow.Array, order, start []int32) error {
+	return scatterEach(c, arr, order, start)
+}
+
 func (c *general) finish(p int) (arrow.Array, error) {
 	parts := c.parts[p]
 	c.parts[p], c.size[p] = nil, 0

@@ -83,3 +83,15 @@ func spanBytes[O int32 | int64](d arrow.ArrayData, width int64) int64 {
 	}
 	return n
 }
+
+// scatterEach is scatter for columns without a faster way.
+func scatterEach(c column, arr arrow.Array, order, start []int32) error {
+	for p := range len(start) - 1 {
+		if idx := order[start[p]:start[p+1]]; len(idx) > 0 {
+			if err := c.append(p, arr, idx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

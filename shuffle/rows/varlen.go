@@ -83,6 +83,10 @@ func (c *varlen[O]) append(p int, arr arrow.Array, idx []int32) error {
 	return nil
 }
 
+func (c *varlen[O]) scatter(arr arrow.Array, order, start []int32) error {
+	return scatterEach(c, arr, order, start)
+}
+
 func (c *varlen[O]) finish(p int) (arrow.Array, error) {
 	part := &c.parts[p]
 	n := part.n
