@@ -121,7 +121,26 @@ func (w *writer) table(depth int) (sql, alias string) {
 		return fmt.Sprintf(" ON %s.x = %s.y AND %s", l, r, w.predicate(0))
 	}
 	columns := fmt.Sprintf("%s.x, %s.y, %s.s, %s.d", l, r, l, r)
-	switch rapid.IntRange(0, 6).Draw(w.t, "table") {
+	switch rapid.IntRange(0, 12).Draw(w.t, "table") {
+	case 7:
+		w.scope = []string{l}
+		inner := w.where(0)
+		return "(SELECT " + l + ".x, v.y, v.s, " + l + ".d FROM " + left + ", LATERAL (SELECT k.y, k.s FROM b k WHERE k.x " +
+			w.pick("=", "<", "IS NOT DISTINCT FROM") + " " + l + ".y ORDER BY ALL LIMIT 2) v" + inner + ") " + alias, alias
+	case 8:
+		return "(SELECT x, unnest([y, x, NULL])::INTEGER y, s, d FROM " + left + ") " + alias, alias
+	case 9:
+		return "(SELECT x, grouping(x, s)::INTEGER y, s, max(d) d FROM " + left + " GROUP BY " +
+			w.pick("ROLLUP (x, s)", "CUBE (x, s)", "GROUPING SETS ((x, s), (s), ())") + ") " + alias, alias
+	case 10:
+		return "(SELECT DISTINCT ON (s, y) x, y, s, d FROM " + left + " ORDER BY s, y, x, d) " + alias, alias
+	case 11:
+		return "(SELECT x, y, s, d FROM " + left + " ORDER BY x DESC NULLS LAST, y, s NULLS FIRST, d LIMIT " + w.pick("3", "7 OFFSET 1", "50 %") + ") " + alias, alias
+	case 12:
+		w.names++
+		cte := fmt.Sprintf("m%d", w.names)
+		return "(WITH " + cte + " AS " + w.pick("", "MATERIALIZED ") + "(SELECT x, y, s, d FROM " + left + ") SELECT u.x, v.y, u.s, v.d FROM " +
+			cte + " u " + w.pick("JOIN", "LEFT JOIN", "FULL JOIN") + " " + cte + " v ON u.x = v.y) " + alias, alias
 	case 0, 1:
 		join := w.pick("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 		return "(SELECT " + columns + " FROM " + left + " " + join + " " + right + on() + ") " + alias, alias
@@ -157,7 +176,13 @@ func (w *writer) statement() string {
 
 // TestRandom compares random statements with their printed plans, whole and in two parts.
 func TestRandom(t *testing.T) {
-	in := open(t, "")
+	for _, off := range shapes {
+		t.Run("without"+off, func(t *testing.T) { random(t, off) })
+	}
+}
+
+func random(t *testing.T, off string) {
+	in := open(t, off)
 	in.setup(t, `
 		CREATE TABLE a AS SELECT nullif(i % 5, 4)::INTEGER x, nullif(i % 3, 1)::INTEGER y, CASE WHEN i % 4 > 0 THEN 's' || i % 3 END s, (i * 0.5)::DECIMAL(8,2) d FROM range(9) r(i);
 		CREATE TABLE b AS SELECT i::INTEGER x, (i % 2)::INTEGER y, 's' || i s, nullif(i, 2)::DECIMAL(8,2) d FROM range(4) r(i);
