@@ -25,7 +25,8 @@ type Config struct {
 	SpillFile   int64         // a spill file that has reached this many bytes is followed by the next
 	Wait        time.Duration // how long a request for memory waits while nothing at all gets free
 
-	files filesystem // replaced in tests of faults
+	files       filesystem    // replaced in tests of faults
+	flushWindow time.Duration // shorter in tests
 }
 
 func (c Config) withDefaults() Config {
@@ -40,6 +41,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Wait == 0 {
 		c.Wait = DefaultWait
+	}
+	if c.flushWindow == 0 {
+		c.flushWindow = flushWindow
 	}
 	if c.files == nil {
 		c.files = osFiles{}

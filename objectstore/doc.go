@@ -16,7 +16,8 @@
 //     They are written soon after they are made, and not at all when they are freed before. A small value never
 //     waits for memory: without room it goes through to Badger. Badger also has the location of every spilled
 //     value, so that the index says what is on disk. It costs at most about 16 MiB of tables in memory, beside
-//     the limit, and is not opened before the first write.
+//     the limit, and pages of its files that the system may take back. It is not opened before the first write,
+//     and starts anew when nothing in it is alive; while something is, the space of freed values stays in its log.
 //   - Spill files are the place on disk of larger values, many to a file, each with a checksum. A file goes when
 //     the last value in it does.
 //

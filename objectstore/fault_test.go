@@ -15,11 +15,11 @@ import (
 type faultyFiles struct {
 	osFiles
 	create, write, read, truncate, remove atomic.Pointer[error]
-	short                                 atomic.Bool // writes half and says so without an error
-	partial                               atomic.Bool // writes half before a write error
-	flip                                  atomic.Bool // one byte of each read is wrong
-	noSpace                               atomic.Bool // what Free reports
-	writes                                atomic.Int64
+	short                                 atomic.Bool        // writes half and says so without an error
+	partial                               atomic.Bool        // writes half before a write error
+	flip                                  atomic.Bool        // one byte of each read is wrong
+	noSpace                               atomic.Bool        // what Free reports
+	block                                 chan chan struct{} // when not nil, each write waits for an answer
 }
 
 func set(p *atomic.Pointer[error], err error) {
@@ -68,7 +68,11 @@ type faultyFile struct {
 }
 
 func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
-	f.on.writes.Add(1)
+	if f.on.block != nil {
+		answer := make(chan struct{})
+		f.on.block <- answer
+		<-answer
+	}
 	if err := failing(&f.on.write); err != nil {
 		n := 0
 		if f.on.partial.Load() {
@@ -276,5 +280,44 @@ func TestWriterStraightToDiskFails(t *testing.T) {
 	_, err = s.Create("job", 2<<20)
 	require.ErrorIs(t, err, ErrFull)
 	require.ErrorIs(t, err, syscall.EACCES)
+	requireEmpty(t, s)
+}
+
+// A value that is released, and one that is read, while they are being written to disk.
+func TestUseDuringSpill(t *testing.T) {
+	files := &faultyFiles{block: make(chan chan struct{})}
+	t.Cleanup(func() { close(files.block) }) // once the store is closed
+	s := open(t, func(cfg *Config) { cfg.files = files })
+	var ids []ID
+	for i := range 9 { // 936 KiB: one must go to disk
+		ids = append(ids, put(t, s, "job", value(uint64(i), 100_000)))
+	}
+	header := <-files.block // the oldest is being written
+	o, err := s.Get(ids[0])
+	require.NoError(t, err)
+	require.NoError(t, s.Release(ids[0], "job"))
+	require.Equal(t, value(0, 100_000), o.Bytes())
+	o.Release()
+	require.Equal(t, int64(8), s.Stats().Objects)
+	require.Equal(t, 9*capacityFor(100_000, 1<<20), s.Stats().MemoryUsed, "its bytes stay until they are written")
+	check(t, s)
+	close(header)
+	close(<-files.block) // the value
+
+	header = <-files.block // the next oldest
+	o, err = s.Get(ids[1])
+	require.NoError(t, err)
+	close(header)
+	go func() {
+		for answer := range files.block {
+			close(answer)
+		}
+	}()
+	require.Eventually(t, func() bool { return s.Stats().Spills >= 2 }, 10*time.Second, time.Millisecond)
+	check(t, s)
+	require.Equal(t, value(1, 100_000), o.Bytes())
+	o.Release()
+	requireValue(t, s, ids[1], value(1, 100_000))
+	s.ReleaseOwner("job")
 	requireEmpty(t, s)
 }

@@ -37,7 +37,7 @@ func (s *Store) flushWait() bool {
 	now := s.mem.head() != nil || s.dirtySmall.count+len(s.changes) >= flushCount || s.dirtySmall.bytes >= flushBytes
 	s.mu.Unlock()
 	if some && !now {
-		s.sleep(flushWindow)
+		s.sleep(s.cfg.flushWindow)
 	}
 	select {
 	case <-s.done:

@@ -67,6 +67,33 @@ func TestGetWaitsForAPin(t *testing.T) {
 	require.Equal(t, int64(1), s.Stats().Restores)
 }
 
+// What is read stays in place while everything around it is dropped and reused.
+func TestPinnedBytesStay(t *testing.T) {
+	s := open(t, nil)
+	ids := fill(t, s)
+	var pins []*Object
+	for i := range 3 {
+		requireValue(t, s, ids[i], value(uint64(i), 100_000)) // restored, hence clean
+		o, err := s.Get(ids[i])
+		require.NoError(t, err)
+		pins = append(pins, o)
+		check(t, s)
+	}
+	for i := range 40 {
+		put(t, s, "job", value(uint64(1000+i), 100_000))
+	}
+	for i, o := range pins {
+		require.True(t, bytes.Equal(value(uint64(i), 100_000), o.Bytes()))
+		same, err := s.Get(ids[i])
+		require.NoError(t, err)
+		require.Same(t, &o.Bytes()[0], &same.Bytes()[0], "one copy for all readers")
+		same.Release()
+		o.Release()
+	}
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+}
+
 // Readers that come and go do not keep a request waiting that they do not help.
 func TestWaitEndsUnderTraffic(t *testing.T) {
 	s := open(t, func(c *Config) { c.Wait = 30 * time.Millisecond })

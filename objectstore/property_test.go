@@ -53,6 +53,8 @@ func check(t require.TestingT, s *Store) {
 		require.Equal(t, s.refs.Pins(id) > 0, e.pinned)
 		require.True(t, e.buf != nil || e.onDisk(), "%s is nowhere", id)
 		require.True(t, e.buf == nil || e.pinned || e.busy || e.list != nil, "%s would stay in memory for ever", id)
+		require.False(t, e.pinned && e.list != nil && e.list != &s.dirtySmall, "%s could be dropped under its reader", id)
+		require.False(t, e.busy && e.list != nil, "%s could be dropped under its writer", id)
 		busy = busy || e.busy
 		charge += e.charge()
 		if e.inline {
@@ -98,16 +100,21 @@ func (s *Store) writing() bool {
 }
 
 func TestStoreIsAMap(t *testing.T) {
+	var spills, restores, evictions int64
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 128 << 10
 		s, err := Open(Config{
-			Dir: t.TempDir(), MemoryLimit: limit, InlineMax: 300, Wait: 20 * time.Second,
+			Dir: t.TempDir(), MemoryLimit: limit, InlineMax: 300, flushWindow: time.Nanosecond, Wait: 20 * time.Second,
 			SpillFile: rapid.Int64Range(1, 300_000).Draw(rt, "file size"),
 		})
 		require.NoError(rt, err)
 		defer func() { require.NoError(rt, s.Close()) }()
 		m := modelStore{objects: map[ID]*modelObject{}}
 		job, seed := 0, uint64(0)
+		defer func() {
+			st := s.Stats()
+			spills, restores, evictions = spills+st.Spills, restores+st.Restores, evictions+st.Evictions
+		}()
 		pinned := int64(0)
 		some := func(rt *rapid.T) (ID, *modelObject) {
 			if len(m.order) == 0 {
@@ -133,6 +140,15 @@ func TestStoreIsAMap(t *testing.T) {
 				id, err := s.Put(fmt.Sprintf("job %d", job), v)
 				require.NoError(rt, err)
 				added(id, v)
+			},
+			"fill": func(rt *rapid.T) { // so that most values are on disk, and some in memory too
+				for range rapid.IntRange(3, 8).Draw(rt, "values") {
+					seed++
+					v := value(seed, 20_000)
+					id, err := s.Put(fmt.Sprintf("job %d", job), v)
+					require.NoError(rt, err)
+					added(id, v)
+				}
 			},
 			"write": func(rt *rapid.T) {
 				v := newValue(rt)
@@ -267,6 +283,7 @@ func TestStoreIsAMap(t *testing.T) {
 		}
 		check(rt, s)
 	})
+	t.Logf("%d spills, %d restores, %d evictions", spills, restores, evictions)
 }
 
 func TestBudget(t *testing.T) {

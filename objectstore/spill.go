@@ -80,15 +80,14 @@ func (s *Store) spillOne() {
 	s.mu.Unlock()
 
 	sum, err := appendRecord(s.disk.files, sf, e)
-	broken := err != nil && sf.f != nil && sf.f.Truncate(off) != nil
+	if err != nil && sf.f != nil {
+		_ = sf.f.Truncate(off) // gives space back; what stays all the same, the next record overwrites
+	}
 
 	s.mu.Lock()
 	sf.busy, e.busy = false, false
 	if err != nil {
 		s.disk.bytes -= need
-		if broken {
-			s.disk.current = nil // what follows off is unknown: append elsewhere
-		}
 		s.diskFailed(fmt.Errorf("spill to %s: %w", sf.path, err))
 		if !e.dropped && !e.pinned {
 			s.dirtyLarge.pushFront(e)
