@@ -151,6 +151,7 @@ func TestAskDeadline(t *testing.T) {
 // A request to a node that dies fails as soon as the death is known, long before
 // its deadline.
 func TestAskDeadNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, nil, quick)
 	victim := c.nodes[1]
 	asked, release := make(chan struct{}, 2), make(chan struct{})

@@ -20,11 +20,9 @@ import (
 // with a temporary data directory.
 type Config struct {
 	// Listen is the host:port of the gRPC server. Port 0 takes a free one. Default
-	// 127.0.0.1:0. An address that is not loopback needs a Token.
+	// 127.0.0.1:0. An address that is not loopback needs a Token. For an unspecified
+	// one (0.0.0.0) others are told the address of the interface towards Head.
 	Listen string
-	// Advertise is the host by which other nodes reach this one. Default: Listen's
-	// host, or for an unspecified one the address of the interface towards Head.
-	Advertise string
 	// Head is the address of the cluster's head. "" makes this node the head.
 	Head string
 	// Token is the cluster's secret; every RPC carries it. "" turns the check off.

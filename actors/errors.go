@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"manta/actors/internal/wire"
+	"manta/objectstore"
 )
 
 var (
@@ -108,6 +109,10 @@ var registeredErrors = struct {
 	"actors.head_lost":    ErrHeadLost,
 	"actors.version":      ErrVersion,
 	"actors.actor_exists": ErrActorExists,
+	"store.not_found":     objectstore.ErrNotFound,
+	"store.lost":          objectstore.ErrLost,
+	"store.full":          objectstore.ErrFull,
+	"store.owner_ended":   objectstore.ErrOwnerEnded,
 }}
 
 // RegisterError lets errors.Is find err in errors that come from other processes.

@@ -156,7 +156,7 @@ func TestFaultsAsk(t *testing.T) {
 		a, err := to.Spawn("count", count)
 		require.NoError(t, err)
 		for _, from := range c.nodes {
-			for i := range 40 {
+			for i := range 20 {
 				all.Go(func() {
 					key := fmt.Sprint(from.ID(), a.Address(), i)
 					got, err := from.Ask(testContext(t), a.Address(), text(key))
@@ -169,7 +169,7 @@ func TestFaultsAsk(t *testing.T) {
 	}
 	all.Wait()
 	require.Positive(t, faults.Hits())
-	require.Len(t, ran, 9*40)
+	require.Len(t, ran, 9*20)
 	for key, n := range ran {
 		require.Equal(t, 1, n, key)
 	}

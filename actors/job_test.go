@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"manta/objectstore"
 )
 
 // block waits without a slot until the task is cancelled.
@@ -197,6 +199,7 @@ func TestSlotsAreShared(t *testing.T) {
 
 // Whatever ends a job ends its tasks on every node, soon.
 func TestJobEnds(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		end   func(c *cluster, job *Job, cancel context.CancelFunc)
@@ -261,6 +264,7 @@ func TestJobEnds(t *testing.T) {
 
 // A job whose owner has vanished is ended by the head.
 func TestOrphan(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, map[string]TaskFunc{"block": block}, nil)
 	c.head.jobs.grace = 200 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
@@ -305,13 +309,18 @@ func TestStubbornTask(t *testing.T) {
 
 	close(release)
 	c.quiet()
-	require.Eventually(t, func() bool { return worker.Store().Stats().Objects == 0 }, 5*time.Second, time.Millisecond)
+	_, err = task.Wait(testContext(t))
+	require.ErrorIs(t, err, objectstore.ErrOwnerEnded, "the store holds nothing for a job that has ended")
+	c.probe[1].mu.Lock()
+	require.Equal(t, 2, c.probe[1].ended[job.ID()], "services hear of it again")
+	c.probe[1].mu.Unlock()
 	job.Finish(nil)
 }
 
 // A node that is lost takes its tasks along, and the contexts of the jobs that
 // use it; other jobs go on.
 func TestNodeLost(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, map[string]TaskFunc{"block": block}, quick)
 	hit, spared := c.job(), c.job()
 	lost, err := hit.Submit(TaskSpec{Func: "block", Node: c.nodes[1].ID()})
@@ -395,6 +404,22 @@ func TestPendingJobGivesUp(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-errs, context.Canceled)
 	require.Equal(t, JobStopped, c.head.Jobs()[1].State)
+	go func() {
+		_, err := c.head.NewJob(context.Background(), JobSpec{Name: "third"})
+		errs <- err
+	}()
+	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 3 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, c.head.StopJob(c.head.Jobs()[2].ID, "no"))
+	require.ErrorIs(t, <-errs, ErrJobStopped)
 	first.Finish(nil)
 	c.job().Finish(nil) // the queue is empty
+}
+
+func TestJobsAreMadeOnTheHead(t *testing.T) {
+	c := newCluster(t, 1, nil, nil)
+	_, err := c.nodes[1].NewJob(testContext(t), JobSpec{})
+	require.ErrorIs(t, err, ErrNotHead)
+	require.ErrorIs(t, c.nodes[1].StopJob("job-none", ""), ErrNotHead)
+	require.ErrorIs(t, c.head.StopJob("job-none", ""), ErrJobUnknown)
+	require.Empty(t, c.nodes[1].Jobs())
 }

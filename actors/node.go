@@ -86,7 +86,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.lis, err = listen(n.cfg.Listen); err != nil {
 		return err
 	}
-	n.address = advertised(n.lis.Addr(), n.cfg.Advertise, n.cfg.Head)
+	n.address = advertised(n.lis.Addr(), n.cfg.Head)
 	if n.cfg.DataDir == "" {
 		if n.cfg.DataDir, err = os.MkdirTemp("", "manta-"); err != nil {
 			return fmt.Errorf("actors: data directory: %w", err)

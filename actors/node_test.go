@@ -11,7 +11,7 @@ import (
 )
 
 // quick makes deaths known soon.
-func quick(c *Config) { c.Heartbeat, c.Lease = 50*time.Millisecond, 400*time.Millisecond }
+func quick(c *Config) { c.Heartbeat, c.Lease = 100*time.Millisecond, time.Second }
 
 func TestStartRefused(t *testing.T) {
 	c := newCluster(t, 1, nil, nil)
@@ -99,6 +99,7 @@ func TestNodesKnowEachOther(t *testing.T) {
 
 // A node that fell silent is unreachable, then dead; one that closes is dead at once.
 func TestNodeDeath(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil, quick)
 	silent, closed, stays := c.nodes[1], c.nodes[2], c.nodes[3]
 	conn, err := stays.Conn(silent.ID())
@@ -116,7 +117,7 @@ func TestNodeDeath(t *testing.T) {
 		for _, info := range c.head.Nodes() {
 			if info.ID == silent.ID() {
 				sawUnreachable = sawUnreachable || info.State == NodeUnreachable
-				return info.State == NodeDead && info.Reason == "no heartbeat for 400ms"
+				return info.State == NodeDead && info.Reason == "no heartbeat for 1s"
 			}
 		}
 		return false
@@ -136,6 +137,7 @@ func TestNodeDeath(t *testing.T) {
 
 // A node that was declared dead while it lived stops by itself.
 func TestDismissed(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, map[string]TaskFunc{"block": block}, quick)
 	worker := c.nodes[1]
 	job := c.job()
@@ -156,6 +158,7 @@ func TestDismissed(t *testing.T) {
 }
 
 func TestHeadCloses(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, map[string]TaskFunc{"block": block}, nil)
 	job := c.job()
 	task, err := job.Submit(TaskSpec{Func: "block", Node: c.nodes[1].ID()})

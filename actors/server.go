@@ -39,13 +39,10 @@ func listen(address string) (net.Listener, error) {
 }
 
 // advertised is the address by which others reach a listener.
-func advertised(lis net.Addr, advertise, head string) string {
+func advertised(lis net.Addr, head string) string {
 	host, port, err := net.SplitHostPort(lis.String())
 	if err != nil {
 		return lis.String()
-	}
-	if advertise != "" {
-		return net.JoinHostPort(advertise, port)
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		return net.JoinHostPort(outbound(head), port)

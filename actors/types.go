@@ -71,7 +71,8 @@ type Service interface {
 	// address and store are set; it has not joined its cluster yet.
 	Register(n *Node, r grpc.ServiceRegistrar) error
 	// JobEnded is called on every node once the job has ended, in whatever way:
-	// drop everything of it. It may be called for a job that was never seen here.
+	// drop everything of it. It may be called for a job that was never seen here, and
+	// again when a task ended only after the job.
 	JobEnded(job JobID)
 	// NodeDead is called on every node when another one is dead.
 	NodeDead(node NodeID, reason string)
