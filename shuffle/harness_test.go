@@ -180,6 +180,13 @@ func testBatch(mem memory.Allocator, start, n, partitions int, width int) arrow.
 	return b.NewRecordBatch()
 }
 
+// withColumn adds a routing column (taken) to a batch (borrowed).
+func withColumn(b arrow.RecordBatch, p arrow.Array) arrow.RecordBatch {
+	defer p.Release()
+	fields := append(append([]arrow.Field(nil), b.Schema().Fields()...), arrow.Field{Name: "p", Type: arrow.PrimitiveTypes.Uint32})
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), append(append([]arrow.Array(nil), b.Columns()...), p), b.NumRows())
+}
+
 // rowsOf lists the rows of a batch of the test schema as text.
 func rowsOf(b arrow.RecordBatch) (out []string) {
 	ints := b.Column(0).(*array.Int64)
