@@ -222,7 +222,7 @@ func TestSmallValuesDoNotWaitForMemory(t *testing.T) {
 	requireEmpty(t, s)
 }
 
-// Ray's issue 31421 as a shape: put, read, put the result, drop the old one, and never hold more than a few.
+// The loop of a program that never frees by hand: put, read, put the result, drop the old one, and never hold more than a few.
 func TestLoopHoldsNoMoreThanItNeeds(t *testing.T) {
 	s := open(t, nil)
 	last := put(t, s, "job", value(0, 100_000))
