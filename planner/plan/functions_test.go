@@ -113,3 +113,14 @@ func TestVolatile(t *testing.T) {
 	require.True(t, plan.Volatile(&plan.Project{Child: &plan.DummyScan{}, Exprs: []plan.Expr{inner}}))
 	require.True(t, plan.IsVolatile(&plan.Raw{SQL: "random()", Volatile: true}))
 }
+
+// TestVolatileMark has a value that must not be computed twice in a join that prints as several.
+func TestVolatileMark(t *testing.T) {
+	in := open(t, "")
+	in.setup(t, "CREATE TABLE t AS SELECT i, i % 3 AS k FROM range(9) r(i)")
+	outcome, about := roundTrip(in, "SELECT i, (random() * 0)::BIGINT IN (SELECT k FROM t b WHERE b.i = a.k) FROM t a")
+	require.Equal(t, "unprinted", outcome)
+	require.Contains(t, about, "volatile")
+	outcome, about = roundTrip(in, "SELECT i FROM t a WHERE (random() * 0)::BIGINT + 1 IN (SELECT k FROM t b)")
+	require.Equal(t, "pass", outcome, about)
+}

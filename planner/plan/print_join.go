@@ -39,7 +39,7 @@ func (p *Printer) join(n *Join, left, right source, fed bool) block {
 // asks for, unless it is so already.
 func (p *Printer) rightSemi(n *Join, left, right source, fed bool) block {
 	word := " " + joinWords[n.Type] + " "
-	if fed || !slices.ContainsFunc(n.Conds, func(c JoinCond) bool { return c.Op == Eq || c.Op == NotDistinctFrom }) {
+	if fed || Volatile(n) || !slices.ContainsFunc(n.Conds, func(c JoinCond) bool { return c.Op == Eq || c.Op == NotDistinctFrom }) {
 		return block{cols: choose(right.cols, n.RightKeep), from: right.sql + word + left.sql + " ON " + p.conds(n, left, right)}
 	}
 	name := "r_" + p.Alias()
@@ -256,8 +256,8 @@ func (p *Printer) markAny(b *block, n *Join, left, right source) {
 // for those a duplicate is an error.
 func (p *Printer) single(n *Join, left, right source, fed bool) block {
 	equal, safe, ok := keys(n)
-	if !ok {
-		fail(unsupported("a SINGLE join with a comparison that is not an equality"))
+	if !ok || Volatile(n) {
+		fail(unsupported("a SINGLE join with a comparison that is not an equality of data"))
 	}
 	b := block{cols: choose(left.cols, n.LeftKeep)}
 	one := block{from: right.sql}
