@@ -50,6 +50,7 @@ func Version() string { return "manta " + actors.Version + ", DuckDB " + kernel.
 type Node struct {
 	*actors.Node
 	exchanges *shuffle.Service
+	sql       *Service
 	temp      string // removed at Close when not empty
 }
 
@@ -109,7 +110,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.removeTemp()
 		return nil, err
 	}
-	n.Node, n.exchanges = node, exchanges
+	n.Node, n.exchanges, n.sql = node, exchanges, sql
 	return n, nil
 }
 

@@ -1,0 +1,308 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"manta/actors"
+	"manta/planner/wire"
+)
+
+// endless is a query that would run for hours, over tables of the oracle.
+const endless = "SELECT count(*) FROM big a, big b, big c WHERE a.id + b.id + c.id = -1"
+
+func TestFallbackAnswers(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 512 << 20})
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return "'" + path + "'"
+	}
+	csv := write("t.csv", "a,b\n1,x\n2,\n3,\"y, z\"\n")
+	json := write("t.json", `{"a": 1, "b": [1, 2]}`+"\n"+`{"a": 2, "c": {"d": null}}`+"\n")
+	for _, sql := range []string{
+		"SELECT * FROM " + csv,
+		"SELECT count(*), sum(a) FROM " + csv + " JOIN dim ON a = k",
+		"SELECT a, b FROM " + json,
+		"WITH RECURSIVE w(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM w, ship WHERE i < 4) SELECT i, count(*) FROM w GROUP BY i",
+		"SELECT '0101'::BIT AS b, row(1, 'a') AS r",
+		"SELECT NULL AS n, [] AS l",
+		"SELECT i, union_value(k := i) AS u FROM range(3) t(i)",
+		"SELECT 1 AS a, 2 AS a",
+	} {
+		want := o.answer(t, sql)
+		got, stats := query(t, c, sql, Options{Tables: o.tables})
+		requireSame(t, want, got, false, sql)
+		require.Equal(t, stats.Fallback == "", stats.Distributed, sql)
+	}
+	_, stats := query(t, c, "SELECT * FROM "+csv, Options{})
+	require.False(t, stats.Distributed)
+	require.NotEmpty(t, stats.Fallback)
+	text, err := c.Explain(context.Background(), "SELECT * FROM "+csv, Options{})
+	require.NoError(t, err)
+	require.Contains(t, text, "Not distributed")
+}
+
+// Every error is one line that says what is wrong; the cluster stays as it was.
+func TestErrorsAreOneLine(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	bad := filepath.Join(t.TempDir(), "bad.parquet")
+	require.NoError(t, os.WriteFile(bad, []byte("this is no Parquet file, however long it may be"), 0o600))
+	for _, tt := range []struct {
+		sql     string
+		options Options
+		want    string
+	}{
+		{"SELEC 1", Options{}, `syntax error at or near "SELEC" (at character 1`},
+		{"SELECT * FROM nowhere", Options{}, "nowhere does not exist"},
+		{"SELECT nothing_such FROM big", Options{}, `"nothing_such" not found`},
+		{"SELECT * FROM '/nowhere/*.parquet'", Options{}, "No files found"},
+		{"SELECT * FROM t", Options{Tables: map[string]string{"t": bad}}, "bad.parquet"},
+		{"SELECT * FROM t", Options{Tables: map[string]string{"t": "x", "T": "y"}}, "one name"},
+		{"SELECT 1", Options{Shuffle: "carrier-pigeon"}, `unknown exchange mode "carrier-pigeon"`},
+		{"", Options{}, "empty"},
+		{"CREATE TABLE x (i INT)", Options{}, "only SELECT"},
+		{"COPY (SELECT 1) TO '/tmp/never.parquet'", Options{}, "only SELECT"},
+		{"SELECT 1; SELECT 2", Options{}, "2 statements"},
+		{"SELECT CASE WHEN id = 6100 THEN error('it broke here') ELSE 'fine' END FROM big", Options{}, "it broke here"},
+		{"SELECT k, sum(CAST(s AS INTEGER)) FROM big GROUP BY k", Options{}, "Could not convert string 'name"},
+		{"SELECT (SELECT k FROM big) FROM dim", Options{}, "More than one row"},
+	} {
+		if tt.options.Tables == nil {
+			tt.options.Tables = o.tables
+		}
+		for _, limit := range []*int64{nil, bytesOf(0)} {
+			tt.options.ReplicateBytes, tt.options.BroadcastBytes = limit, limit
+			err := fails(c, tt.sql, tt.options)
+			require.ErrorContains(t, err, tt.want, tt.sql)
+			require.NotContains(t, err.Error(), "\n", tt.sql)
+		}
+	}
+	got, _ := query(t, c, "SELECT count(*) FROM ship", Options{Tables: o.tables})
+	require.Equal(t, []string{"3"}, got.rows)
+}
+
+// fails runs a query to its error.
+func fails(c *Client, sql string, o Options) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := c.Query(ctx, sql, o)
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	for r.Next() {
+	}
+	return r.Err()
+}
+
+func TestCancelEndsEverything(t *testing.T) {
+	o := newOracle(t)
+	for _, mode := range []string{"streaming", "object-store", "disk", "concat"} {
+		t.Run(mode, func(t *testing.T) {
+			c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+			r, err := c.Query(context.Background(), endless, Options{Tables: o.tables, Shuffle: mode, ReplicateBytes: bytesOf(0)})
+			require.NoError(t, err)
+			defer r.Release()
+			time.AfterFunc(50*time.Millisecond, r.Cancel)
+			start := time.Now()
+			for r.Next() {
+			}
+			require.ErrorIs(t, r.Err(), ErrCancelled)
+			require.Less(t, time.Since(start), 10*time.Second)
+			requireEmpty(t, c)
+			require.Eventually(t, func() bool {
+				jobs, err := c.Jobs(context.Background())
+				return err == nil && len(jobs) == 1 && jobs[0].State == actors.JobStopped
+			}, 5*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+func TestJobCanBeStopped(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	r, err := c.Query(context.Background(), endless, Options{Tables: o.tables})
+	require.NoError(t, err)
+	defer r.Release()
+	require.NoError(t, c.StopJob(context.Background(), actors.JobID(r.Job()), "enough of it"))
+	for r.Next() {
+	}
+	require.ErrorContains(t, r.Err(), "enough of it")
+}
+
+func TestReleaseBeforeTheEnd(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	r, err := c.Query(context.Background(), "SELECT a.id, b.s FROM big a, big b", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
+	require.NoError(t, err)
+	require.True(t, r.Next())
+	r.Release()
+	requireEmpty(t, c)
+}
+
+// A LIMIT ends the stages below it: they would have made 42 million rows.
+func TestLimitClosesProducers(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	for _, mode := range []string{"streaming", "object-store"} {
+		got, stats := query(t, c, "SELECT * FROM (SELECT a.id, b.id FROM big a, big b) LIMIT 10", Options{Tables: o.tables, Shuffle: mode, ReplicateBytes: bytesOf(0)})
+		require.Len(t, got.rows, 10)
+		for _, s := range stats.StageTasks {
+			for _, task := range s.Tasks {
+				require.Less(t, task.RowsOut, int64(1_000_000))
+			}
+		}
+	}
+}
+
+// Twenty copies of one query at once: all right, none starved, no slot lost.
+func TestManyQueriesAtOnce(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 512 << 20})
+	sql := "SELECT n, count(*), sum(d) FROM big JOIN dim ON big.k = dim.k GROUP BY n"
+	want := o.answer(t, sql)
+	var all sync.WaitGroup
+	answers := make([]answer, 20)
+	for i := range answers {
+		all.Go(func() {
+			answers[i], _ = query(t, c, sql, Options{Tables: o.tables, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
+		})
+	}
+	all.Wait()
+	for i, got := range answers {
+		requireSame(t, want, got, false, fmt.Sprint("copy ", i))
+	}
+}
+
+// What does not fit into a task's memory goes to disk, and comes back.
+func TestLittleMemory(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: minMemory})
+	sql := "SELECT count(*), sum(n) FROM (SELECT a.id, b.k, count(*) AS n FROM big a JOIN big b ON a.k = b.k GROUP BY ALL)"
+	want := o.answer(t, sql)
+	for _, mode := range []string{"streaming", "object-store", "disk"} {
+		got, stats := query(t, c, sql, Options{Tables: o.tables, Shuffle: mode, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
+		requireSame(t, want, got, false, mode)
+		require.LessOrEqual(t, stats.PeakExchange, minMemory/100*exchangeShare)
+	}
+}
+
+func TestProgressAndStats(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	ctx := context.Background()
+	r, err := c.Query(ctx, "SELECT k, count(*) FROM big GROUP BY k", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
+	require.NoError(t, err)
+	defer r.Release()
+	rows := int64(0)
+	for r.Next() {
+		rows += r.RecordBatch().NumRows()
+	}
+	require.NoError(t, r.Err())
+	require.Equal(t, int64(97), rows)
+	done, total := r.Progress()
+	require.Positive(t, total)
+	require.LessOrEqual(t, done, total)
+	s := r.Stats()
+	require.Equal(t, 2, s.Stages)
+	require.Equal(t, 4, s.Tasks)
+	require.Positive(t, s.Exchange.Rows)
+	require.Positive(t, s.Exchange.Bytes)
+	nodes := map[string]bool{}
+	for _, stage := range s.StageTasks {
+		for _, task := range stage.Tasks {
+			nodes[task.Node] = true
+		}
+	}
+	require.Len(t, nodes, 2, "tasks run on both nodes")
+
+	text, err := c.ExplainAnalyze(ctx, "SELECT k, count(*) FROM big GROUP BY k", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
+	require.NoError(t, err)
+	for node := range nodes {
+		require.Contains(t, text, node)
+	}
+	require.Contains(t, text, "rows out")
+}
+
+func TestPinnedFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, os.WriteFile(path, []byte("abc"), 0o600))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	pin := &wire.FilePin{Path: path, Size: info.Size(), ModifiedNanos: info.ModTime().UnixNano()}
+	require.NoError(t, checkPins([]*wire.FilePin{pin}))
+	require.NoError(t, os.WriteFile(path, []byte("abcd"), 0o600))
+	require.ErrorContains(t, checkPins([]*wire.FilePin{pin}), "changed after the query was planned")
+	require.NoError(t, os.Remove(path))
+	require.ErrorContains(t, checkPins([]*wire.FilePin{pin}), path)
+}
+
+// A file that is replaced is read anew by the next query.
+func TestReplacedFile(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	for n := range 3 {
+		tmp := path + ".new"
+		require.NoError(t, o.conn.Exec(context.Background(), fmt.Sprintf("COPY (SELECT i, %d AS n FROM range(%d) r(i)) TO '%s' (FORMAT parquet)", n, 5000*(n+1), tmp)))
+		require.NoError(t, os.Rename(tmp, path))
+		got, _ := query(t, c, "SELECT count(*), min(n), max(n) FROM t", Options{Tables: map[string]string{"t": path}, ReplicateBytes: bytesOf(0)})
+		require.Equal(t, []string{fmt.Sprintf("%d|%d|%d", 5000*(n+1), n, n)}, got.rows)
+	}
+}
+
+// Names of files are kept in memory of their own: a name that lies in a result's
+// memory changes when that is freed, and with it the file.
+func TestFootersKeepTheirNames(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 1, CPUs: 2, Memory: 256 << 20})
+	want := o.answer(t, "SELECT count(*) FROM big")
+	for range 50 {
+		got, _ := query(t, c, "SELECT count(*) FROM (SELECT id, d, s FROM big WHERE d >= 0)", Options{Tables: o.tables, ReplicateBytes: bytesOf(0), Partitions: 5})
+		require.Equal(t, want.rows, got.rows)
+	}
+	f := &c.Embedded().Nodes[0].sql.footers
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for path, file := range f.known {
+		require.Equal(t, strings.Clone(path), file.Path)
+	}
+}
+
+func TestNodeNeedsSense(t *testing.T) {
+	for _, tt := range []struct {
+		config NodeConfig
+		want   string
+	}{
+		{NodeConfig{Memory: 1 << 20}, "at least 128 MiB"},
+		{NodeConfig{CPUs: -1}, "at least 1 CPU"},
+		{NodeConfig{Listen: "0.0.0.0:0"}, "token"},
+		{NodeConfig{Head: "127.0.0.1:1"}, "127.0.0.1:1"},
+	} {
+		n, err := StartNode(context.Background(), tt.config)
+		require.ErrorContains(t, err, tt.want)
+		require.Nil(t, n)
+	}
+}
+
+func TestWorkerOfAnotherVersion(t *testing.T) {
+	head, err := StartNode(context.Background(), NodeConfig{CPUs: 1, Hub: actors.NewHub()})
+	require.NoError(t, err)
+	defer head.Close()
+	_, err = StartNode(context.Background(), NodeConfig{CPUs: 1, Head: head.Address(), Version: "0.0.1", Hub: actors.NewHub()})
+	require.True(t, errors.Is(err, actors.ErrVersion), "%v", err)
+	require.ErrorContains(t, err, "0.0.1")
+}
