@@ -50,7 +50,7 @@ func (in *inbound) run() error {
 	}
 	for _, p := range in.ports {
 		p.abandon()
-		p.queue.lost(p.producer, why)
+		p.queue.lost(p.producer, p, why)
 	}
 	return err
 }
@@ -98,11 +98,11 @@ func (in *inbound) take(f *frame) error {
 		f.free()
 		delete(in.ports, p.n)
 		p.abandon()
-		p.queue.end(p.producer, f.a, int64(f.b))
+		p.queue.end(p.producer, p, f.a, int64(f.b))
 	case frameFail:
 		delete(in.ports, p.n)
 		p.abandon()
-		p.queue.lost(p.producer, decodeFailure(f.bytes()))
+		p.queue.lost(p.producer, p, decodeFailure(f.bytes()))
 	default:
 		f.free()
 		return fmt.Errorf("%w: kind %d", errFrame, f.kind)
@@ -117,28 +117,19 @@ func (in *inbound) open(f *frame) error {
 		return fmt.Errorf("%w: %v", errFrame, err)
 	}
 	p := &port{in: in, n: f.channel, producer: int(c.GetProducer())}
-	if c.GetProducer() >= maxTasks || c.GetPartition() >= maxTasks {
-		p.failed(fmt.Errorf("%w: producer %d, partition %d", ErrEdge, c.GetProducer(), c.GetPartition()))
-		return in.bury(p)
-	}
+	in.ports[p.n] = p
 	j, err := in.s.job(actors.JobID(c.GetJob()))
 	if err == nil {
 		p.queue, err = j.streamQueue(in.s, c.GetEdge(), c.GetPartition())
 	}
 	if err != nil {
 		p.failed(err)
-		return in.bury(p)
+		// A queue that is over drops what is still under way.
+		p.queue = newStreamQueue(in.s, "refused channel")
+		p.queue.close()
+		return nil
 	}
-	in.ports[p.n] = p
 	p.queue.open(p.producer, p)
-	return nil
-}
-
-// bury gives a refused channel a queue that is over, so that what is still under way is dropped.
-func (in *inbound) bury(p *port) error {
-	p.queue = newStreamQueue(in.s, "refused channel")
-	p.queue.close()
-	in.ports[p.n] = p
 	return nil
 }
 
@@ -150,7 +141,7 @@ func (p *port) data(f *frame) error {
 			f.free()
 			return fmt.Errorf("%w: block of %d bytes from %d", errFrame, f.b, f.c)
 		}
-		ok, err := p.queue.admit(p.producer, f.a, int64(f.b))
+		ok, err := p.queue.admit(p.producer, p, f.a, int64(f.b))
 		if err != nil {
 			f.free()
 			return err

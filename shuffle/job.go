@@ -79,6 +79,9 @@ func (j *job) streamQueue(s *Service, edge, partition uint32) (*streamQueue, err
 	if j.ended {
 		return nil, fmt.Errorf("%w: %s", ErrJobEnded, j.id)
 	}
+	if partition >= maxTasks {
+		return nil, fmt.Errorf("%w: partition %d", ErrEdge, partition)
+	}
 	k := queueKey{edge, partition}
 	q := j.streams[k]
 	if q == nil {
@@ -94,6 +97,9 @@ func (j *job) refQueue(s *Service, c *shufflepb.Channel) (*refQueue, error) {
 	defer j.mu.Unlock()
 	if j.ended {
 		return nil, fmt.Errorf("%w: %s", ErrJobEnded, j.id)
+	}
+	if c.GetPartition() >= maxTasks {
+		return nil, fmt.Errorf("%w: partition %d", ErrEdge, c.GetPartition())
 	}
 	k := queueKey{c.GetEdge(), c.GetPartition()}
 	q := j.refs[k]

@@ -156,7 +156,7 @@ func (s *streamSink) sendNear(l *lane, p *piece) (bool, error) {
 	s.w.sent(p.rows, p.size)
 	p.batch = nil
 	l.fifo.pop().drop()
-	ok, err := l.queue.admit(s.producer, seq, cost)
+	ok, err := l.queue.admit(s.producer, l.ch, seq, cost)
 	if err != nil || !ok {
 		it.batch.Release()
 		return true, err
@@ -214,7 +214,7 @@ func (s *streamSink) finish() error {
 		batches, bytes, _ := l.ch.finish(credit.Ended, nil)
 		s.w.n.ControlMessages++
 		if l.queue != nil {
-			l.queue.end(s.producer, batches, bytes)
+			l.queue.end(s.producer, l.ch, batches, bytes)
 		} else if err := l.far.end(batches, bytes); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (s *streamSink) abort(err error) {
 		s.w.n.ControlMessages++
 		switch {
 		case l.queue != nil:
-			l.queue.lost(s.producer, err)
+			l.queue.lost(s.producer, l.ch, err)
 		case l.far != nil:
 			_ = l.far.fail(err) // a broken stream fails the reader as well
 		}

@@ -44,8 +44,8 @@ func newStreamQueue(s *Service, name string) *streamQueue {
 	}
 }
 
-// open takes the back channel of producer i. A queue that is over answers CLOSED, one that failed FAILED. Credit is
-// given once there is a reader.
+// open takes the back channel of producer i. A queue that is over answers CLOSED, one that failed or does not know the
+// producer FAILED; then what is said on it has no effect. Credit is given once there is a reader.
 func (q *streamQueue) open(i int, b backChannel) {
 	q.mu.Lock()
 	_, twice := q.ports[i]
@@ -80,7 +80,7 @@ func (q *streamQueue) open(i int, b backChannel) {
 
 // checkPort refuses a producer that is not the edge's. mu is held.
 func (q *streamQueue) checkPort(i int, b backChannel) error {
-	if q.rx != nil && (i >= len(q.nodes) || q.nodes[i] != b.node()) {
+	if i < 0 || i >= maxTasks || q.rx != nil && (i >= len(q.nodes) || q.nodes[i] != b.node()) {
 		return fmt.Errorf("%w: %s has no producer %d on node %s", ErrEdge, q.name, i, b.node())
 	}
 	return nil
@@ -124,14 +124,15 @@ func (q *streamQueue) attach(producers []actors.NodeID) error {
 // update runs f, which changes rx, with the budget's lock. mu is held.
 func (q *streamQueue) update(f func()) { q.s.usage.update(func(*credit.Budget) { f() }) }
 
-// admit takes batch seq of n bytes of producer i into account, before its memory is allocated. False: drop it.
-func (q *streamQueue) admit(i int, seq uint64, n int64) (ok bool, err error) {
+// admit takes batch seq of n bytes of producer i, whose back channel is b, into account before its memory is allocated.
+// False: drop it.
+func (q *streamQueue) admit(i int, b backChannel, seq uint64, n int64) (ok bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.err != nil || q.over:
+	case q.err != nil || q.over || q.ports[i] != b:
 		return false, nil
-	case q.rx == nil || i >= len(q.nodes):
+	case q.rx == nil:
 		return false, fmt.Errorf("%w: %s got a batch without a grant", credit.ErrProtocol, q.name)
 	}
 	q.update(func() { ok, err = q.rx.Arrive(i, seq, n) })
@@ -192,17 +193,17 @@ func (q *streamQueue) next() (it streamItem, ok bool, err error) {
 }
 
 // end takes END of producer i.
-func (q *streamQueue) end(i int, batches uint64, bytes int64) {
+func (q *streamQueue) end(i int, b backChannel, batches uint64, bytes int64) {
 	q.mu.Lock()
-	if q.err != nil || q.over {
+	if q.err != nil || q.over || q.ports[i] != b {
 		q.mu.Unlock()
 		return
 	}
 	var err error
 	switch {
-	case q.rx != nil && i < len(q.nodes):
+	case q.rx != nil:
 		q.update(func() { err = q.rx.End(i, batches, bytes) })
-	case q.rx == nil && batches == 0:
+	case batches == 0:
 		q.early[i] = struct{}{}
 	default:
 		err = fmt.Errorf("%w: %s got END of %d batches without a grant", credit.ErrProtocol, q.name, batches)
@@ -223,12 +224,12 @@ func (q *streamQueue) ended(i int) bool {
 	return q.rx.State(i) != credit.Open
 }
 
-// lost fails the queue if producer i has not ended.
-func (q *streamQueue) lost(i int, err error) {
+// lost fails the queue if producer i, whose back channel is b, has not ended.
+func (q *streamQueue) lost(i int, b backChannel, err error) {
 	q.mu.Lock()
-	ended := q.ended(i)
+	live := q.ports[i] == b && !q.ended(i)
 	q.mu.Unlock()
-	if !ended {
+	if live {
 		q.fail(err)
 	}
 }

@@ -243,11 +243,9 @@ func value(a arrow.Array, i int) string {
 		return fmt.Sprint(math.Float64bits(a.Value(i)))
 	case array.Union:
 		child := a.Field(a.ChildID(i))
-		at := i + a.Data().Offset()
+		at := i
 		if d, ok := a.(*array.DenseUnion); ok {
 			at = int(d.ValueOffset(i))
-		} else {
-			at = i
 		}
 		return fmt.Sprint(a.TypeCode(i), value(child, at))
 	case *array.RunEndEncoded:

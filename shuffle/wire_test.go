@@ -1,0 +1,231 @@
+package shuffle
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"manta/actors"
+	"manta/objectstore"
+	"manta/shuffle/shufflepb"
+)
+
+// peer speaks frames to node 0 as node 1.
+type peer struct {
+	t      *testing.T
+	stream grpc.ClientStream
+}
+
+func newPeer(t *testing.T, c *cluster, method string) *peer {
+	conn, err := c.nodes[1].Conn(c.nodes[0].ID())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, callOptions()...)
+	require.NoError(t, err)
+	return &peer{t, stream}
+}
+
+func (p *peer) send(f *frame) { require.NoError(p.t, p.stream.SendMsg(f)) }
+
+func (p *peer) hello(c *cluster) {
+	p.send(&frame{kind: frameHello, payload: small([]byte(c.nodes[1].ID()))})
+}
+
+func (p *peer) open(n uint32, ch *shufflepb.Channel) {
+	data, err := proto.Marshal(ch)
+	require.NoError(p.t, err)
+	p.send(&frame{kind: frameOpen, channel: n, payload: small(data)})
+}
+
+// recv returns the next frame's kind and payload.
+func (p *peer) recv() (frame, string, error) {
+	var f frame
+	if err := p.stream.RecvMsg(&f); err != nil {
+		return f, "", err
+	}
+	return f, string(f.bytes()), nil
+}
+
+// A peer that breaks the protocol loses its link; nothing else happens.
+func TestBadFrames(t *testing.T) {
+	c := smallCluster(t, 2)
+	for name, frames := range map[string][]*frame{
+		"no hello":        {{kind: frameData, channel: 1}},
+		"kind":            {{kind: 99, channel: 1}},
+		"unknown channel": {{kind: frameData, channel: 7, b: 10, payload: small(make([]byte, 10))}},
+		"bad open":        {{kind: frameOpen, channel: 1, payload: small([]byte{0xff, 0xff, 0xff})}},
+		"long hello":      {{kind: frameHello, payload: small(make([]byte, 300))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, c, linkMethod)
+			if name != "no hello" && name != "long hello" {
+				p.hello(c)
+			}
+			for _, f := range frames {
+				p.send(f)
+			}
+			_, _, err := p.recv()
+			require.Error(t, err)
+			require.False(t, errors.Is(err, io.EOF), "an error, not an end")
+		})
+	}
+	require.Empty(t, c.leftovers())
+}
+
+// A channel that is no part of its edge is refused; bytes without credit end the link, before they are allocated.
+func TestBadChannels(t *testing.T) {
+	c := smallCluster(t, 2)
+	j := c.job()
+	e := &Edge{Job: j.ID(), ID: 9, Mode: Streaming, Producers: []actors.NodeID{c.nodes[0].ID(), c.nodes[1].ID()}, Consumers: []actors.NodeID{c.nodes[0].ID()}}
+	r, err := c.reader(context.Background(), e, 0, testSchema)
+	require.NoError(t, err)
+	_, err = c.reader(context.Background(), e, 0, testSchema)
+	require.ErrorIs(t, err, ErrEdge, "a second reader")
+
+	p := newPeer(t, c, linkMethod)
+	p.hello(c)
+	p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 0})
+	f, text, err := p.recv()
+	require.NoError(t, err)
+	require.Equal(t, frameFail, f.kind, "producer 0 is on the other node")
+	require.Contains(t, text, "no producer 0")
+	p.open(2, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 2})
+	f, _, _ = p.recv()
+	require.Equal(t, frameFail, f.kind)
+	p.open(3, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1 << 30})
+	f, _, _ = p.recv()
+	require.Equal(t, frameFail, f.kind)
+
+	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
+	f, _, _ = p.recv()
+	require.Equal(t, frameGrant, f.kind)
+	p.send(&frame{kind: frameData, channel: 4, a: 0, b: 100, payload: small(make([]byte, 100))})
+	// The channel is not empty now, and this is far more than granted.
+	p.send(&frame{kind: frameData, channel: 4, a: 1, b: 1 << 39, payload: small(make([]byte, 100))})
+	for err == nil { // the channel fails, then the link
+		f, _, err = p.recv()
+	}
+	require.ErrorContains(t, err, "more than granted")
+	_, err = r.Next()
+	require.Error(t, err, "garbage, or the loss of the link")
+	r.Close()
+	j.Finish(nil)
+	c.empty()
+
+	late := newPeer(t, c, linkMethod)
+	late.hello(c)
+	late.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
+	f, text, _ = late.recv()
+	require.Equal(t, frameFail, f.kind)
+	require.ErrorIs(t, decodeFailure([]byte(text)), ErrJobEnded)
+}
+
+// Requests for blocks are checked: no path, no range outside a file, no job that is not known.
+func TestBadFetches(t *testing.T) {
+	c := smallCluster(t, 2)
+	j := c.job()
+	e := &Edge{Job: j.ID(), ID: 3, Mode: Disk, Producers: []actors.NodeID{c.nodes[0].ID()}, Consumers: []actors.NodeID{c.nodes[1].ID()}}
+	w, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Column: 3}, Schema: testSchema})
+	require.NoError(t, err)
+	b := testBatch(c.mem, 0, 100, 1, 1)
+	require.NoError(t, w.Write(b))
+	b.Release()
+	n, err := w.Close()
+	require.NoError(t, err)
+	p := newPeer(t, c, fetchMethod)
+	for name, req := range map[string]*shufflepb.Fetch{
+		"job":     {Job: "../../etc", Edge: 3, Ref: &shufflepb.Ref{Size: 10}},
+		"edge":    {Job: string(j.ID()), Edge: 4, Ref: &shufflepb.Ref{Size: 10}},
+		"beyond":  {Job: string(j.ID()), Edge: 3, Ref: &shufflepb.Ref{Size: n.BytesSpilled, Offset: 1}},
+		"before":  {Job: string(j.ID()), Edge: 3, Ref: &shufflepb.Ref{Size: 10, Offset: -1}},
+		"huge":    {Job: string(j.ID()), Edge: 3, Ref: &shufflepb.Ref{Size: 1 << 62, Offset: 1 << 62}},
+		"no ref":  {Job: "x"},
+		"no id":   {Ref: &shufflepb.Ref{Object: []byte{1, 2, 3}}},
+		"unknown": {Ref: &shufflepb.Ref{Object: make([]byte, 16)}},
+	} {
+		data, err := proto.Marshal(req)
+		require.NoError(t, err)
+		p.send(&frame{kind: frameFetch, payload: small(data)})
+		f, text, err := p.recv()
+		require.NoError(t, err, name)
+		require.Equal(t, frameFail, f.kind, "%s: %s", name, text)
+	}
+	require.NoError(t, p.stream.CloseSend())
+	j.Finish(nil)
+	c.empty()
+}
+
+// A file that changed under its reader is noticed.
+func TestCorruptFile(t *testing.T) {
+	for _, reader := range []int{0, 1} {
+		c := smallCluster(t, 2)
+		j := c.job()
+		e := &Edge{Job: j.ID(), ID: 3, Mode: Disk, Producers: []actors.NodeID{c.nodes[0].ID()}, Consumers: []actors.NodeID{c.nodes[reader].ID()}}
+		w, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Column: 3}, Schema: testSchema})
+		require.NoError(t, err)
+		b := testBatch(c.mem, 0, 100, 1, 1)
+		require.NoError(t, w.Write(b))
+		b.Release()
+		_, err = w.Close()
+		require.NoError(t, err)
+		files, err := filepath.Glob(filepath.Join(c.svcs[0].cfg.Dir, "job-*", "*"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		data, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		data[len(data)/2] ^= 1
+		require.NoError(t, os.WriteFile(files[0], data, 0o600))
+		r, err := c.reader(context.Background(), e, 0, testSchema)
+		require.NoError(t, err)
+		_, err = r.Next()
+		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorContains(t, err, string(c.nodes[0].ID()))
+		r.Close()
+		j.Finish(err)
+		c.empty()
+	}
+}
+
+// concat fails with its limit where streaming finishes; streaming stays within its own.
+func TestMemoryLimits(t *testing.T) {
+	c := newCluster(t, 2, Config{MemoryLimit: 2 << 20, BatchBytes: 64 << 10}, objectstore.Config{MemoryLimit: 1 << 20})
+	j := c.job()
+	w := workload{mode: Streaming, producers: 2, partitions: 4, batches: 300, rows: 500, width: 5, abort: -1}
+	o := c.run(context.Background(), j, w)
+	c.verify(o)
+	for _, s := range c.svcs {
+		require.LessOrEqual(t, s.Stats().Peak, int64(2<<20))
+		require.Positive(t, s.Stats().Peak)
+	}
+	w.mode = Concat
+	o = c.run(context.Background(), j, w)
+	err := errors.Join(o.writeErrs...)
+	require.ErrorIs(t, err, ErrConcat)
+	require.ErrorContains(t, err, "1.0 MiB")
+	require.ErrorIs(t, errors.Join(o.readErrs...), ErrConcat, "readers learn why")
+	w.mode = ObjectStore
+	o = c.run(context.Background(), j, w)
+	c.verify(o)
+	j.Finish(nil)
+	c.empty()
+}
+
+// What an earlier process left is removed at the start.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "job-1", "rows-1.arrow")
+	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o700))
+	require.NoError(t, os.WriteFile(old, []byte("x"), 0o600))
+	c := newCluster(t, 1, Config{Dir: dir}, objectstore.Config{})
+	require.NoFileExists(t, old)
+	require.Empty(t, c.leftovers())
+}
