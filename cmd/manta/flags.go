@@ -140,7 +140,7 @@ func checkMode(mode string) error {
 func oneLine(err error) string {
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	for _, prefix := range []string{"planner: ", "actors: ", "shuffle: ", "objectstore: ", "kernel: ", "tpch: ", "bench: "} {
-		text = strings.TrimPrefix(text, prefix)
+		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return text
 }

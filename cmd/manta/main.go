@@ -24,8 +24,15 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run runs one command line and returns the exit code.
 func run(args []string) int {
-	// The first interrupt ends what runs, the second one this process.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first interrupt ends what runs, the second one this process. A terminal
+	// that is closed counts as one unless nohup says otherwise. A reader of the
+	// output that goes away is an error of the write: what runs is ended in order.
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
@@ -34,6 +41,9 @@ func run(args []string) int {
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitFailure // nobody is there to be told
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, planner.ErrCancelled)) {
 		err = errors.New("interrupted")

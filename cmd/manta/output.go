@@ -2,15 +2,11 @@ package main
 
 import (
 	"bufio"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -28,7 +24,7 @@ func newRowWriter(format string, w io.Writer) (rowWriter, error) {
 	case "table":
 		return &tableWriter{out: out}, nil
 	case "csv":
-		return &csvWriter{out: out, csv: csv.NewWriter(out)}, nil
+		return &csvWriter{out: out}, nil
 	case "json":
 		return &jsonWriter{out: out, open: "[", between: ",", close: "\n]\n"}, nil
 	case "jsonl":
@@ -58,7 +54,7 @@ func (t *tableWriter) rows(b arrow.RecordBatch) error {
 	for i := range int(b.NumRows()) {
 		line := make(table.Row, b.NumCols())
 		for c := range line {
-			line[c] = strings.Clone(cell(b.Column(c), i, "NULL"))
+			line[c] = strings.Clone(visible(cell(b.Column(c), i, "NULL")))
 		}
 		t.lines = append(t.lines, line)
 		t.total++
@@ -75,7 +71,7 @@ func (t *tableWriter) draw() error {
 	header := make([]any, t.schema.NumFields())
 	var columns []table.ColumnConfig
 	for i, f := range t.schema.Fields() {
-		header[i] = f.Name
+		header[i] = visible(f.Name)
 		if numeric(f.Type) {
 			columns = append(columns, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
 		}
@@ -102,85 +98,93 @@ func (t *tableWriter) end() error {
 	return t.out.Flush()
 }
 
-// csvWriter writes RFC 4180 with a header; NULL is an empty field.
+// csvWriter writes RFC 4180 with a header. NULL is an empty field, and an empty
+// text is a quoted one, so that a reader can tell them apart.
 type csvWriter struct {
-	out *bufio.Writer
-	csv *csv.Writer
+	out  *bufio.Writer
+	line []byte
 }
 
 func (c *csvWriter) begin(s *arrow.Schema) error {
-	names := make([]string, s.NumFields())
 	for i, f := range s.Fields() {
-		names[i] = f.Name
+		c.field(i, f.Name)
 	}
-	return c.csv.Write(names)
+	return c.endLine()
 }
 
 func (c *csvWriter) rows(b arrow.RecordBatch) error {
-	line := make([]string, b.NumCols())
+	columns := b.Columns()
 	for i := range int(b.NumRows()) {
-		for j := range line {
-			line[j] = cell(b.Column(j), i, "")
+		for j, column := range columns {
+			if !column.IsNull(i) {
+				c.field(j, cell(column, i, ""))
+			} else if j > 0 {
+				c.line = append(c.line, ',')
+			}
 		}
-		if err := c.csv.Write(line); err != nil {
+		if err := c.endLine(); err != nil {
 			return err
 		}
 	}
-	return c.end()
-}
-
-func (c *csvWriter) end() error {
-	c.csv.Flush()
-	if err := c.csv.Error(); err != nil {
-		return err
-	}
 	return c.out.Flush()
 }
+
+// field appends a text to the line.
+func (c *csvWriter) field(at int, text string) {
+	if at > 0 {
+		c.line = append(c.line, ',')
+	}
+	if text != "" && !strings.ContainsAny(text, ",\"\r\n") && text[0] != ' ' && text[len(text)-1] != ' ' {
+		c.line = append(c.line, text...)
+		return
+	}
+	c.line = append(c.line, '"')
+	c.line = append(c.line, strings.ReplaceAll(text, `"`, `""`)...)
+	c.line = append(c.line, '"')
+}
+
+func (c *csvWriter) endLine() error {
+	_, err := c.out.Write(append(c.line, '\n'))
+	c.line = c.line[:0]
+	return err
+}
+
+func (c *csvWriter) end() error { return c.out.Flush() }
 
 // jsonWriter writes an object for each row: a line each, or the elements of one array.
 type jsonWriter struct {
 	out                  *bufio.Writer
 	open, between, close string
-	names                [][]byte
+	schema               *arrow.Schema
+	line                 []byte
 	wrote                bool
 }
 
 func (j *jsonWriter) begin(s *arrow.Schema) error {
-	for _, f := range s.Fields() {
-		name, err := json.Marshal(f.Name)
-		if err != nil {
-			return err
-		}
-		j.names = append(j.names, name)
-	}
+	j.schema = s
 	_, err := j.out.WriteString(j.open)
 	return err
 }
 
 func (j *jsonWriter) rows(b arrow.RecordBatch) error {
+	columns := b.Columns()
 	for i := range int(b.NumRows()) {
+		j.line = j.line[:0]
 		if j.wrote {
-			j.out.WriteString(j.between)
+			j.line = append(j.line, j.between...)
 		}
 		if j.wrote || j.open != "" {
-			j.out.WriteByte('\n')
+			j.line = append(j.line, '\n')
 		}
 		j.wrote = true
-		for c, name := range j.names {
-			if c == 0 {
-				j.out.WriteByte('{')
-			} else {
-				j.out.WriteByte(',')
-			}
-			j.out.Write(name)
-			j.out.WriteByte(':')
-			value, err := json.Marshal(jsonValue(b.Column(c), i))
-			if err != nil {
-				return fmt.Errorf("column %s: %w", name, err)
-			}
-			j.out.Write(value)
+		j.line = append(j.line, '{')
+		for c, column := range columns {
+			j.line = appendName(j.line, c, j.schema.Field(c).Name)
+			j.line = appendJSON(j.line, column, i)
 		}
-		j.out.WriteByte('}')
+		if _, err := j.out.Write(append(j.line, '}')); err != nil {
+			return err
+		}
 	}
 	return j.out.Flush()
 }
@@ -191,94 +195,4 @@ func (j *jsonWriter) end() error {
 		j.out.WriteByte('\n')
 	}
 	return j.out.Flush()
-}
-
-// cell is one value as text; it may lie in the column's memory.
-func cell(column arrow.Array, i int, null string) string {
-	if column.IsNull(i) {
-		return null
-	}
-	switch c := column.(type) {
-	case *array.Timestamp:
-		return timestampText(c, i)
-	case *array.Binary:
-		return blobText(c.Value(i))
-	case *array.Decimal128:
-		return c.Value(i).ToString(c.DataType().(*arrow.Decimal128Type).Scale)
-	}
-	return column.ValueStr(i)
-}
-
-// timestampText is the time as DuckDB writes it.
-func timestampText(c *array.Timestamp, i int) string {
-	t := c.DataType().(*arrow.TimestampType)
-	text := c.Value(i).ToTime(t.Unit).UTC().Format("2006-01-02 15:04:05.999999999")
-	if t.TimeZone != "" {
-		text += "+00"
-	}
-	return text
-}
-
-// blobText shows printable bytes as they are and others as \xNN.
-func blobText(b []byte) string {
-	var s strings.Builder
-	for _, c := range b {
-		if c >= ' ' && c < 0x7f && c != '\\' {
-			s.WriteByte(c)
-		} else {
-			fmt.Fprintf(&s, "\\x%02X", c)
-		}
-	}
-	return s.String()
-}
-
-func numeric(t arrow.DataType) bool {
-	return arrow.IsInteger(t.ID()) || arrow.IsFloating(t.ID()) || arrow.IsDecimal(t.ID())
-}
-
-// jsonValue is one value for encoding/json: decimals are numbers with all their
-// digits, and what JSON has no number for is text.
-func jsonValue(column arrow.Array, i int) any {
-	if column.IsNull(i) {
-		return nil
-	}
-	switch c := column.(type) {
-	case *array.Float64:
-		return finite(c.Value(i))
-	case *array.Float32:
-		return finite(float64(c.Value(i)))
-	case *array.Timestamp:
-		return timestampText(c, i)
-	case *array.Binary:
-		return blobText(c.Value(i))
-	case *array.Struct:
-		m := map[string]any{}
-		for f := range c.NumField() {
-			m[c.DataType().(*arrow.StructType).Field(f).Name] = jsonValue(c.Field(f), i)
-		}
-		return m
-	case *array.List:
-		from, to := c.ValueOffsets(i)
-		list := make([]any, 0, to-from)
-		for k := from; k < to; k++ {
-			list = append(list, jsonValue(c.ListValues(), int(k)))
-		}
-		return list
-	}
-	if arrow.IsDecimal(column.DataType().ID()) {
-		return json.Number(cell(column, i, ""))
-	}
-	return column.GetOneForMarshal(i)
-}
-
-func finite(f float64) any {
-	switch {
-	case math.IsNaN(f):
-		return "NaN"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	}
-	return f
 }

@@ -109,23 +109,32 @@ func oneQuery(_ *cobra.Command, args []string) error {
 
 // text is the query: the argument, the file's content, or what is piped in.
 func (f *queryFlags) text(args []string, in io.Reader) (string, error) {
+	text, from := "", "the query"
 	switch {
 	case f.file != "" && len(args) > 0:
 		return "", usagef("give a query or a file with one, not both")
 	case f.file != "":
 		b, err := os.ReadFile(f.file)
-		return string(b), err
+		if err != nil {
+			return "", err
+		}
+		text, from = string(b), "the query in "+f.file
 	case len(args) > 0:
-		return args[0], nil
+		text = args[0]
+	default:
+		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+			return "", usagef("give a query, a file with -f, or a query on standard input")
+		}
+		b, err := io.ReadAll(in)
+		if err != nil {
+			return "", err
+		}
+		text, from = string(b), "the query on standard input"
 	}
-	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return "", usagef("give a query, a file with -f, or a query on standard input")
+	if strings.TrimSpace(text) == "" {
+		return "", usagef("%s is empty", from)
 	}
-	b, err := io.ReadAll(in)
-	if err == nil && strings.TrimSpace(string(b)) == "" {
-		err = usagef("the query on standard input is empty")
-	}
-	return string(b), err
+	return text, nil
 }
 
 func connect(ctx context.Context, f *clusterFlags) (*planner.Client, error) {
