@@ -77,13 +77,9 @@ func (c *control) receive(e *wire.Envelope) {
 		return // meant for an earlier incarnation at this address
 	}
 	from := NodeID(e.From)
-	info, known := c.n.peers.get(from)
-	switch {
-	case !known:
+	if _, known := c.n.peers.get(from); !known {
 		// Perhaps it joined a moment ago. The sender repeats its request.
 		c.n.refreshSoon()
-		return
-	case info.State == NodeDead:
 		return
 	}
 	if e.Reply {
@@ -98,7 +94,9 @@ func (c *control) request(from NodeID, e *wire.Envelope) {
 	deadline := time.Now().Add(timeout)
 
 	c.mu.Lock()
-	if c.closed {
+	// nodeDead forgets a dead node's requests under mu: look again, so that nothing
+	// of it comes after.
+	if info, _ := c.n.peers.get(from); c.closed || info.State == NodeDead {
 		c.mu.Unlock()
 		return
 	}

@@ -110,9 +110,10 @@ func (j *Job) order(node NodeID, m proto.Message) {
 }
 
 // Finish ends the job: SUCCEEDED without an error, STOPPED when it was stopped or
-// its client went away, else FAILED. What still runs is cancelled and waited for
-// (10 s at most); then every node drops what it holds for the job. A further call
-// waits for the first.
+// its client went away, else FAILED. What still runs is cancelled and waited for;
+// then every node drops what it holds for the job. Tasks that ignore that they were
+// cancelled hold Finish up for some seconds, not for ever. A further call waits for
+// the first.
 func (j *Job) Finish(err error) {
 	j.finish(err)
 	<-j.ended

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/proto"
 
 	"manta/actors/internal/wire"
 )
@@ -250,7 +249,7 @@ func (r *runner) call(t *running) (result []byte, err error) {
 func (r *runner) report(head NodeID, done *wire.TaskDone) {
 	for {
 		ctx, cancel := context.WithTimeout(r.n.ctx, time.Minute)
-		_, err := r.n.Ask(ctx, Address{head, jobsActor}, proto.Message(done))
+		_, err := r.n.Ask(ctx, Address{head, jobsActor}, done)
 		cancel()
 		if !errors.Is(err, ErrTimeout) {
 			if err != nil && r.n.ctx.Err() == nil {
