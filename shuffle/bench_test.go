@@ -19,7 +19,7 @@ import (
 
 // A hash shuffle of 8 INT64 columns in batches of 2,048 rows: two producers, four partitions, on one node or on two.
 func BenchmarkShuffle(b *testing.B) {
-	const producers, partitions, rows, batches = 2, 4, 2048, 512 // 128 MiB an iteration and producer
+	const producers, partitions, rows, batches = 2, 4, 2048, 512 // 64 MiB an iteration and producer
 	var fields []arrow.Field
 	for i := range 8 {
 		fields = append(fields, arrow.Field{Name: fmt.Sprint(i), Type: arrow.PrimitiveTypes.Int64})

@@ -37,11 +37,12 @@ func within(t *testing.T, d time.Duration, f func()) {
 func TestEarlyClose(t *testing.T) {
 	c := smallCluster(t, 2)
 	for _, mode := range Modes {
-		for _, all := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/all=%v", mode, all), func(t *testing.T) {
+		for n := range 4 {
+			all, route := n&1 != 0, Route{Kind: []RouteKind{ByColumn, ToAll}[n>>1]}
+			t.Run(fmt.Sprintf("%s/all=%v/route=%d", mode, all, route.Kind), func(t *testing.T) {
 				c.t = t
 				j := c.job()
-				w := workload{mode: mode, producers: 3, partitions: 4, batches: 20, rows: 500, width: 5, abort: -1,
+				w := workload{mode: mode, producers: 3, partitions: 4, route: route, batches: 20, rows: 500, width: 5, abort: -1,
 					stopAfter: map[int]int{0: 0, 1: 100}}
 				if all {
 					w.stopAfter[2], w.stopAfter[3] = 0, 1
@@ -147,6 +148,7 @@ func TestAbort(t *testing.T) {
 					require.ErrorIs(t, o.readErrs[p], ErrProducer)
 					require.ErrorContains(t, o.readErrs[p], "producer-1")
 					require.ErrorContains(t, o.readErrs[p], "it was told to")
+					t.Log(o.readErrs[p])
 				}
 			})
 			j.Finish(nil)

@@ -48,7 +48,7 @@ func (s *Service) link(node actors.NodeID) (*link, error) {
 	l := s.links[node]
 	if l == nil {
 		l = &link{s: s, node: node, channels: map[uint32]*channel{}}
-		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		l.ctx, l.cancel = context.WithCancelCause(s.ctx)
 		s.links[node] = l
 	}
 	l.refs++

@@ -54,7 +54,7 @@ func serveLink(srv any, stream grpc.ServerStream) error {
 		return err
 	case <-in.kill:
 		return status.Error(codes.Unavailable, "shuffle: this node is taken for dead")
-	case <-s.closing:
+	case <-s.ctx.Done():
 		// Returning ends the stream, and that ends run.
 		return status.Error(codes.Unavailable, "shuffle: node is closing")
 	}

@@ -29,8 +29,9 @@ type Service struct {
 	spilled atomic.Int64
 	readers atomic.Int64
 
-	closing chan struct{}  // closed by Close
-	running sync.WaitGroup // goroutines that serve other nodes
+	ctx     context.Context // ends with Close
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup // goroutines of links
 
 	mu     sync.Mutex
 	closed bool                     // guarded by mu, like all below
@@ -46,14 +47,15 @@ var _ actors.Service = (*Service)(nil)
 
 // NewService makes the part; actors.Start attaches it. A bad config is reported by Register.
 func NewService(cfg Config) *Service {
-	return &Service{
+	s := &Service{
 		cfg:     cfg,
-		closing: make(chan struct{}),
 		jobs:    map[actors.JobID]*job{},
 		dead:    map[actors.NodeID]string{},
 		links:   map[actors.NodeID]*link{},
 		inbound: map[*inbound]actors.NodeID{},
 	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
 }
 
 // controlActor makes queues that do not exist yet.
@@ -155,17 +157,14 @@ func (s *Service) Close() error {
 		return nil
 	}
 	s.closed = true
-	close(s.closing)
-	jobs, links := s.jobs, s.links
-	s.jobs, s.links = map[actors.JobID]*job{}, map[actors.NodeID]*link{}
+	jobs := s.jobs
+	s.jobs = map[actors.JobID]*job{}
 	s.mu.Unlock()
 	err := errors.New("shuffle: node is closing")
 	for _, j := range jobs {
 		j.end(err)
 	}
-	for _, l := range links {
-		l.fail(err)
-	}
+	s.cancel(err) // every link ends
 	s.running.Wait()
 	if s.actor != nil {
 		s.actor.Stop()

@@ -199,7 +199,7 @@ func TestCorruptFile(t *testing.T) {
 func TestMemoryLimits(t *testing.T) {
 	c := newCluster(t, 2, Config{MemoryLimit: 2 << 20, BatchBytes: 64 << 10}, objectstore.Config{MemoryLimit: 1 << 20})
 	j := c.job()
-	w := workload{mode: Streaming, producers: 2, partitions: 4, batches: 300, rows: 500, width: 5, abort: -1}
+	w := workload{mode: Streaming, producers: 2, partitions: 4, batches: 150, rows: 500, width: 5, abort: -1}
 	o := c.run(context.Background(), j, w)
 	c.verify(o)
 	for _, s := range c.svcs {
@@ -217,6 +217,24 @@ func TestMemoryLimits(t *testing.T) {
 	c.verify(o)
 	j.Finish(nil)
 	c.empty()
+}
+
+// Memory does not grow with the number of partitions.
+func TestManyPartitions(t *testing.T) {
+	const limit = 8 << 20
+	for _, partitions := range []int{16, 300} {
+		c := newCluster(t, 2, Config{MemoryLimit: limit}, objectstore.Config{MemoryLimit: 16 << 20})
+		for _, mode := range []Mode{Streaming, Disk, ObjectStore} {
+			j := c.job()
+			o := c.run(context.Background(), j, workload{mode: mode, producers: 4, partitions: partitions, batches: 8, rows: 2000, width: 5, abort: -1})
+			c.verify(o)
+			j.Finish(nil)
+			c.empty()
+		}
+		for _, s := range c.svcs {
+			require.LessOrEqual(t, s.Stats().Peak, int64(limit))
+		}
+	}
 }
 
 // What an earlier process left is removed at the start.
