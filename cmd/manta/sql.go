@@ -21,14 +21,18 @@ func sqlCommand() *cobra.Command {
 	var timing bool
 	c := &cobra.Command{
 		Use:   "sql [flags] [QUERY]",
-		Short: "Run a query over files",
+		Short: "Run a query over files; without one, a shell",
 		Example: "  manta sql \"SELECT count(*) FROM 'data/*.parquet'\"\n" +
 			"  manta sql -t lineitem='data/lineitem/*.parquet' -o csv -f query.sql",
 		Args: oneQuery,
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := query.text(args, c.InOrStdin())
-			if err != nil {
-				return err
+			interactive := len(args) == 0 && query.file == "" && isTerminal(c.InOrStdin())
+			text := ""
+			if !interactive {
+				var err error
+				if text, err = query.text(args, c.InOrStdin()); err != nil {
+					return err
+				}
 			}
 			write, err := newRowWriter(output, c.OutOrStdout())
 			if err != nil {
@@ -43,6 +47,9 @@ func sqlCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
+			if interactive {
+				return (&shell{client: client, options: options, output: output, out: c.OutOrStdout()}).run()
+			}
 			start := time.Now()
 			if err := runQuery(c.Context(), client, text, options, write); err != nil {
 				return err
@@ -135,6 +142,11 @@ func (f *queryFlags) text(args []string, in io.Reader) (string, error) {
 		return "", usagef("%s is empty", from)
 	}
 	return text, nil
+}
+
+func isTerminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 func connect(ctx context.Context, f *clusterFlags) (*planner.Client, error) {
