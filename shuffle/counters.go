@@ -44,7 +44,8 @@ func (c *Counters) Add(o Counters) {
 // Stats describes a node's exchanges.
 type Stats struct {
 	Bytes    int64 // exchange memory in use: credit given, queues, fetched blocks, writers' buffers
-	Peak     int64 // the most of it
+	Peak     int64 // the most of it, ever
+	PeakBusy int64 // the most of it since the node last had no job: a query's own peak when queries run one by one
 	Limit    int64
 	Channels int64 // open, at their readers
 	Writers  int   // open

@@ -47,7 +47,7 @@ func (b *farBlocks) to(node actors.NodeID) (*farStream, error) {
 	stream, err := conn.NewStream(ctx, &dataService.Streams[1], fetchMethod, callOptions()...)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("%w: %v", ErrPeer, err)
+		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	if b.streams == nil {
 		b.streams = map[actors.NodeID]*farStream{}
@@ -72,7 +72,7 @@ func (b *farBlocks) fetch(q queuedRef, take func(*frame) error) error {
 	for at := int64(0); ; {
 		var part frame
 		if err := f.stream.RecvMsg(&part); err != nil {
-			return fmt.Errorf("%w: %v", ErrPeer, err)
+			return fmt.Errorf("%w: %w", ErrPeer, err)
 		}
 		n := int64(part.size())
 		switch {
@@ -103,7 +103,7 @@ func (b *farBlocks) send(f *farStream, kind frameKind, req *shufflepb.Fetch) err
 		if err == io.EOF {
 			err = f.stream.RecvMsg(&frame{}) // the reason
 		}
-		return fmt.Errorf("%w: %v", ErrPeer, err)
+		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (in *inbound) run() error {
 	err := in.loop()
 	why := fmt.Errorf("%w: node %s: stream ended", ErrPeer, in.from)
 	if err != nil {
-		why = fmt.Errorf("%w: node %s: %v", ErrPeer, in.from, err)
+		why = fmt.Errorf("%w: node %s: %w", ErrPeer, in.from, err)
 	}
 	for _, p := range in.ports {
 		p.abandon()

@@ -66,6 +66,9 @@ func (s *Service) job(id actors.JobID) (*job, error) {
 	}
 	j := s.jobs[id]
 	if j == nil {
+		if len(s.jobs) == 0 {
+			s.usage.begin()
+		}
 		j = newJob(id)
 		s.jobs[id] = j
 	}

@@ -77,7 +77,7 @@ func (l *link) connect() {
 }
 
 // lost is the error of a broken stream.
-func (l *link) lost(err error) error { return fmt.Errorf("%w: node %s: %v", ErrPeer, l.node, err) }
+func (l *link) lost(err error) error { return fmt.Errorf("%w: node %s: %w", ErrPeer, l.node, err) }
 
 // receive hands what the other node says to the channels. It never waits for anything else.
 func (l *link) receive() {

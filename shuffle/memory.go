@@ -15,6 +15,7 @@ type usage struct {
 	out     int64          // guarded by mu; held by writers
 	writers int64          // guarded by mu
 	peak    int64          // guarded by mu
+	busy    int64          // guarded by mu; peak since the node last had no job
 }
 
 func newUsage(limit int64, batch int64) *usage {
@@ -29,7 +30,18 @@ func (u *usage) update(f func(*credit.Budget)) {
 	u.mu.Unlock()
 }
 
-func (u *usage) note() { u.peak = max(u.peak, u.in.Held()+u.out) }
+// note keeps the peaks. mu is held.
+func (u *usage) note() {
+	now := u.in.Held() + u.out
+	u.peak, u.busy = max(u.peak, now), max(u.busy, now)
+}
+
+// begin starts the peak of a busy time.
+func (u *usage) begin() {
+	u.mu.Lock()
+	u.busy = u.in.Held() + u.out
+	u.mu.Unlock()
+}
 
 // fetch takes n bytes for a block that is to be fetched, if there is room or it must be.
 func (u *usage) fetch(n int64, must bool) bool {
@@ -65,6 +77,6 @@ func (u *usage) writerHolds(was, now int64) (share int64) {
 func (u *usage) stats(s *Stats) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	s.Bytes, s.Peak, s.Limit = u.in.Held()+u.out, u.peak, u.limit
+	s.Bytes, s.Peak, s.PeakBusy, s.Limit = u.in.Held()+u.out, u.peak, u.busy, u.limit
 	s.Channels = u.in.Channels()
 }

@@ -86,35 +86,12 @@ func (s *refSource) run() {
 	defer close(s.done)
 	defer func() { s.n.ControlMessages, s.owed = s.far.close() }()
 	for {
-		ref, ok, err := s.q.next()
-		if err == nil && !ok {
-			select {
-			case <-s.q.wake:
-				continue
-			case <-s.ctx.Done():
-				return
-			}
+		f, ok := s.obtain()
+		if !ok {
+			return
 		}
-		var f fetched
-		if err == nil {
-			n := s.needs(ref)
-			if !s.room(n) {
-				s.lost = append(s.lost, ref)
-				return
-			}
-			f, err = s.resolve(ref)
-			f.bytes = n
-			if err != nil {
-				s.lost = append(s.lost, ref)
-				err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
-			}
-		}
-		f.err = err
-		if err != nil {
-			s.r.s.usage.fetched(f.bytes)
-			f.bytes = 0
-		}
-		if err == io.EOF {
+		end := f.err != nil
+		if f.err == io.EOF {
 			s.far.flush()
 		}
 		select {
@@ -124,10 +101,47 @@ func (s *refSource) run() {
 			s.discard(f)
 			return
 		}
-		if err != nil {
+		if end {
 			return
 		}
 	}
+}
+
+// obtain waits for the next reference and resolves it. False: the reader left, or the job ended.
+func (s *refSource) obtain() (fetched, bool) {
+	var ref queuedRef
+	for {
+		r, ok, err := s.q.next()
+		if err != nil {
+			return fetched{err: err}, true
+		}
+		if ok {
+			ref = r
+			break
+		}
+		select {
+		case <-s.q.wake:
+		case <-s.ctx.Done():
+			return fetched{}, false
+		}
+	}
+	n := s.needs(ref)
+	if !s.room(n) {
+		s.lost = append(s.lost, ref)
+		return fetched{}, false
+	}
+	f, err := s.resolve(ref)
+	if err == nil {
+		f.bytes = n
+		return f, true
+	}
+	s.r.s.usage.fetched(n)
+	s.lost = append(s.lost, ref)
+	if s.ctx.Err() != nil {
+		return fetched{}, false
+	}
+	err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
+	return fetched{err: err}, true
 }
 
 func (s *refSource) discard(f fetched) {

@@ -233,7 +233,14 @@ func TestManyPartitions(t *testing.T) {
 		}
 		for _, s := range c.svcs {
 			require.LessOrEqual(t, s.Stats().Peak, int64(limit))
+			require.Positive(t, s.Stats().PeakBusy)
 		}
+		j := c.job()
+		require.NoError(t, errors.Join(c.run(context.Background(), j, workload{mode: Streaming, producers: 1, partitions: 1, batches: 1, rows: 1, abort: -1}).writeErrs...))
+		for _, s := range c.svcs {
+			require.Less(t, s.Stats().PeakBusy, s.Stats().Peak/4, "a small job after large ones")
+		}
+		j.Finish(nil)
 	}
 }
 
