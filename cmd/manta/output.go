@@ -29,8 +29,12 @@ func newRowWriter(format string, w io.Writer) (rowWriter, error) {
 		return &jsonWriter{out: out, open: "[", between: ",", close: "\n]\n"}, nil
 	case "jsonl":
 		return &jsonWriter{out: out}, nil
+	case "arrow":
+		return &arrowWriter{out: out}, nil
+	case "parquet":
+		return &parquetWriter{out: out}, nil
 	}
-	return nil, usagef("unknown output format %q; use table, csv, json or jsonl", format)
+	return nil, usagef("unknown output format %q; use table, csv, json, jsonl, arrow or parquet", format)
 }
 
 // page is the number of rows of which a table's column widths are found, so that

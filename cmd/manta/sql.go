@@ -62,7 +62,7 @@ func sqlCommand() *cobra.Command {
 	}
 	cluster.addEmbedded(c.Flags(), 1)
 	query.add(c.Flags())
-	c.Flags().StringVarP(&output, "output", "o", "table", "format: table, csv, json or jsonl")
+	c.Flags().StringVarP(&output, "output", "o", "table", "format: table, csv, json, jsonl, arrow or parquet")
 	c.Flags().BoolVar(&timing, "timing", false, "print the seconds the query took")
 	return c
 }
