@@ -139,7 +139,7 @@ func checkMode(mode string) error {
 // oneLine is an error as one line, without the names of packages.
 func oneLine(err error) string {
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	for _, prefix := range []string{"planner: ", "actors: ", "shuffle: ", "objectstore: ", "kernel: ", "tpch: ", "bench: "} {
+	for _, prefix := range []string{"planner: ", "actors: ", "shuffle: ", "objectstore: ", "kernel: ", "tpc: ", "bench: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return text
