@@ -101,6 +101,10 @@ func toStatus(err error) error {
 // message is an error as one line for a user: with the position in the query where there is one.
 func message(err error) string {
 	text := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+	// DuckDB's advice is about settings that a user here does not have.
+	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 {
+		text = text[:advice] + "; give the nodes more memory, or use fewer partitions"
+	}
 	var sql *kernel.Error
 	if errors.As(err, &sql) && sql.Position > 0 {
 		text += fmt.Sprintf(" (at character %d of the query)", sql.Position)
