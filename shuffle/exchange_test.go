@@ -18,7 +18,7 @@ func TestExchange(t *testing.T) {
 			for _, mode := range Modes {
 				for _, partitions := range []int{1, 3, 7} {
 					for _, route := range []Route{{Kind: ByColumn}, {Kind: ToAll}, {Kind: To, Partition: partitions - 1}} {
-						for _, rows := range []int{1, 1000} {
+						for _, rows := range []int{1, 400} {
 							name := fmt.Sprintf("%d nodes/%d bytes/%s/%d/%v/%d rows", nodes, limit, mode, partitions, route.Kind, rows)
 							t.Run(name, func(t *testing.T) {
 								c.t = t

@@ -226,7 +226,7 @@ func TestManyPartitions(t *testing.T) {
 		c := newCluster(t, 2, Config{MemoryLimit: limit}, objectstore.Config{MemoryLimit: 16 << 20})
 		for _, mode := range []Mode{Streaming, Disk, ObjectStore} {
 			j := c.job()
-			o := c.run(context.Background(), j, workload{mode: mode, producers: 4, partitions: partitions, batches: 8, rows: 2000, width: 5, abort: -1})
+			o := c.run(context.Background(), j, workload{mode: mode, producers: 4, partitions: partitions, batches: 6, rows: 1200, width: 5, abort: -1})
 			c.verify(o)
 			j.Finish(nil)
 			c.empty()

@@ -1,6 +1,7 @@
 package credit
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -78,12 +79,48 @@ func (w *world) clone() *world {
 	return c
 }
 
+// key is all of a state, in bytes.
 func (w *world) key() string {
-	s := fmt.Sprint(w.budget.held, w.closed, w.failed, w.queue)
-	for i := range w.rx {
-		s += fmt.Sprint(w.rx[i].ch, w.rx[i].failed)
+	var k []byte
+	num := func(vs ...int64) {
+		for _, v := range vs {
+			k = binary.AppendVarint(k, v)
+		}
 	}
-	return s + fmt.Sprint(w.links)
+	flag := func(b bool) {
+		if b {
+			k = append(k, 1)
+		} else {
+			k = append(k, 0)
+		}
+	}
+	num(w.budget.held)
+	for p := range w.rx {
+		flag(w.closed[p])
+		flag(w.failed[p])
+		num(int64(len(w.queue[p])))
+		for _, it := range w.queue[p] {
+			num(int64(it.ch), it.n)
+		}
+		for _, c := range w.rx[p].ch {
+			num(c.granted, c.received, c.consumed, c.told, int64(c.batches), int64(c.end))
+		}
+	}
+	for i := range w.links {
+		l := &w.links[i]
+		num(l.tx.granted, l.tx.consumed, l.tx.window, l.tx.sent, int64(l.tx.batches), int64(l.tx.end))
+		num(int64(l.sent), int64(l.taken), int64(l.nData))
+		for _, f := range l.data[:l.nData] {
+			flag(f.end)
+			flag(f.fail)
+			num(int64(f.seq), f.bytes)
+		}
+		for _, g := range l.grants {
+			num(g.Total, g.Consumed, g.Window)
+		}
+		flag(l.closed)
+	}
+	return string(k)
 }
 
 func (s scope) start() *world {
