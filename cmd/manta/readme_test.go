@@ -87,6 +87,19 @@ func TestReadmeFlags(t *testing.T) {
 	}
 }
 
+// TestDocumentsNameFiles looks up every file and folder that the documents speak of.
+func TestDocumentsNameFiles(t *testing.T) {
+	names := regexp.MustCompile("`((?:" + strings.Join(layers, "|") + ")/[a-z0-9_/.-]*)`")
+	for _, document := range []string{"README.md", "ARCHITECTURE.md"} {
+		text, err := os.ReadFile(filepath.Join(repository, document))
+		require.NoError(t, err)
+		for _, name := range names.FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join(repository, name[1]))
+			assert.NoError(t, err, "%s names it", document)
+		}
+	}
+}
+
 // readmeBlock is a fenced block.
 type readmeBlock struct {
 	language, text string
