@@ -13,7 +13,7 @@ import (
 // Config says what a node's exchanges may use. Zero fields take defaults.
 type Config struct {
 	// MemoryLimit is the node's exchange memory in bytes: queues, granted credit and fetched blocks get one half of it,
-	// writers' buffers the other. Default 256 MiB.
+	// writers' buffers and what is in line to other nodes the other. Default 256 MiB.
 	MemoryLimit int64
 	// Dir is where disk mode keeps files. Everything in it is removed at the start. Default: shuffle, in the node's data
 	// directory.

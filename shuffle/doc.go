@@ -24,7 +24,8 @@
 // A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Within the node a
 // batch is handed over as it is. Between nodes it crosses a gRPC stream, one for each pair of nodes and direction, as one
 // Arrow IPC block; the receiving loop never blocks, since only what was granted is sent. Grants and CLOSED come back on
-// the other direction of the stream, where no data is in their way. A channel costs no goroutine.
+// the other direction of the stream, where no data is in their way. A link has a goroutine to send and one to receive at
+// each end, so no task waits for the network with its slot; a channel costs no goroutine.
 //
 // # Invariants
 //

@@ -27,12 +27,23 @@ type link struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	sendMu sync.Mutex // one send at a time
+	wake chan struct{} // of transmit, capacity 1
 
 	mu       sync.Mutex
-	channels map[uint32]*channel // guarded by mu
-	next     uint32              // guarded by mu
-	err      error               // guarded by mu
+	channels map[uint32]*channel // guarded by mu, like all below
+	next     uint32
+	out      fifo[outgoing]
+	bytes    int64                      // of the blocks in out
+	waiting  map[chan struct{}]struct{} // writers that found the link full
+	closing  bool                       // no channel is left
+	stopped  bool                       // transmit has ended
+	err      error
+}
+
+// outgoing is a frame in line: a small one, or a block that goes in parts.
+type outgoing struct {
+	f     frame
+	block *shared // held, or nil
 }
 
 // link returns the link to a node, held: release it once.
@@ -47,9 +58,13 @@ func (s *Service) link(node actors.NodeID) (*link, error) {
 	}
 	l := s.links[node]
 	if l == nil {
-		l = &link{s: s, node: node, channels: map[uint32]*channel{}}
+		l = &link{
+			s: s, node: node, wake: make(chan struct{}, 1),
+			channels: map[uint32]*channel{}, waiting: map[chan struct{}]struct{}{},
+		}
 		l.ctx, l.cancel = context.WithCancelCause(s.ctx)
 		s.links[node] = l
+		s.usage.addLinks(1)
 	}
 	l.refs++
 	s.mu.Unlock()
@@ -67,13 +82,14 @@ func (l *link) connect() {
 		l.stream, err = conn.NewStream(l.ctx, &dataService.Streams[0], linkMethod, callOptions()...)
 	}
 	if err == nil {
-		err = l.stream.SendMsg(&frame{kind: frameHello, payload: small([]byte(l.s.node.ID()))})
+		err = l.send(outgoing{f: frame{kind: frameHello, payload: small([]byte(l.s.node.ID()))}})
 	}
 	if err != nil {
 		l.fail(l.lost(err))
 		return
 	}
 	l.s.running.Go(l.receive)
+	l.s.running.Go(l.transmit)
 }
 
 // lost is the error of a broken stream.
@@ -140,6 +156,7 @@ func (l *link) drop() {
 	l.gone = true
 	if l.s.links[l.node] == l {
 		delete(l.s.links, l.node)
+		l.s.usage.addLinks(-1)
 	}
 }
 
@@ -159,26 +176,121 @@ func (l *link) release() {
 	}
 	l.s.mu.Unlock()
 	if last {
-		l.sendMu.Lock()
-		_ = l.stream.CloseSend()
-		l.sendMu.Unlock()
+		l.mu.Lock()
+		l.closing = true
+		l.mu.Unlock()
+		poke(l.wake)
 	}
 }
 
-// send sends one frame, whose payload gRPC takes.
-func (l *link) send(f *frame) error {
-	l.sendMu.Lock()
-	defer l.sendMu.Unlock()
-	if err := l.stream.SendMsg(f); err != nil {
-		if cause := l.failure(); cause != nil {
-			return cause
+// send puts a frame in line. Its block, if any, is taken: what may be in line is bounded by credit and by full.
+func (l *link) send(o outgoing) error {
+	l.mu.Lock()
+	if l.err != nil || l.stopped {
+		defer l.mu.Unlock()
+		if o.block != nil {
+			o.block.release()
 		}
-		if cause := context.Cause(l.ctx); cause != nil {
-			err = cause
-		}
-		return l.lost(err)
+		return l.err // nil for a moment: receive is about to fail the channels
 	}
+	if o.block != nil {
+		l.bytes += int64(len(o.block.data))
+		l.s.usage.line(int64(len(o.block.data)))
+	}
+	l.out.push(o)
+	l.mu.Unlock()
+	poke(l.wake)
 	return nil
+}
+
+// full says whether blocks should wait before they get in line; then wake is poked once there is room.
+func (l *link) full(wake chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes == 0 || l.bytes < l.s.usage.lineLimit() || l.err != nil {
+		return false
+	}
+	l.waiting[wake] = struct{}{}
+	return true
+}
+
+// transmit sends what is in line, in order, so that no writer waits for the network while it holds a slot.
+func (l *link) transmit() {
+	defer l.abandon()
+	for {
+		l.mu.Lock()
+		if l.out.len() == 0 {
+			closing := l.closing
+			l.mu.Unlock()
+			if closing {
+				_ = l.stream.CloseSend()
+				return
+			}
+			select {
+			case <-l.wake:
+				continue
+			case <-l.ctx.Done():
+				return
+			}
+		}
+		o := l.out.pop()
+		l.mu.Unlock()
+		err := l.write(&o)
+		l.sent(o)
+		if err != nil {
+			if cause := context.Cause(l.ctx); cause != nil {
+				err = cause
+			}
+			if err != io.EOF { // else receive gets the reason, and fails the channels
+				l.fail(l.lost(err))
+			}
+			return
+		}
+	}
+}
+
+// write sends a frame, a block in as many parts as it needs.
+func (l *link) write(o *outgoing) error {
+	if o.block == nil {
+		return l.stream.SendMsg(&o.f)
+	}
+	for from, total := 0, len(o.block.data); ; {
+		to := min(total, from+partBytes)
+		f := o.f
+		f.b, f.c, f.payload = uint64(total), uint64(from), o.block.part(from, to)
+		if err := l.stream.SendMsg(&f); err != nil || to == total {
+			return err
+		}
+		from = to
+	}
+}
+
+// sent ends the wait of a frame and wakes the writers that found the link full.
+func (l *link) sent(o outgoing) {
+	if o.block == nil {
+		return
+	}
+	n := int64(len(o.block.data))
+	o.block.release()
+	l.s.usage.line(-n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes -= n
+	for w := range l.waiting {
+		poke(w)
+	}
+	clear(l.waiting)
+}
+
+// abandon forgets what is in line.
+func (l *link) abandon() {
+	l.mu.Lock()
+	rest := l.out.takeAll()
+	l.stopped = true
+	l.mu.Unlock()
+	for _, o := range rest {
+		l.sent(o)
+	}
 }
 
 // open announces a channel and returns the way to send on it. It takes the caller's hold of the link.
@@ -196,7 +308,7 @@ func (l *link) open(c *channel, about *shufflepb.Channel) (*linkOutlet, error) {
 	l.mu.Unlock()
 	out := &linkOutlet{l: l, n: n}
 	if err == nil {
-		err = l.send(&frame{kind: frameOpen, channel: n, payload: small(payload)})
+		err = l.send(outgoing{f: frame{kind: frameOpen, channel: n, payload: small(payload)}})
 	}
 	if err != nil {
 		out.release()
@@ -211,27 +323,17 @@ type linkOutlet struct {
 	n uint32
 }
 
-// sendBlock sends a block in as many parts as it needs. Other channels' frames may go between them.
+// sendBlock sends a block, which is taken.
 func (o *linkOutlet) sendBlock(seq uint64, b *shared) error {
-	for from := 0; ; {
-		to := min(len(b.data), from+partBytes)
-		f := &frame{kind: frameData, channel: o.n, a: seq, b: uint64(len(b.data)), c: uint64(from), payload: b.part(from, to)}
-		if err := o.l.send(f); err != nil {
-			return err
-		}
-		if to == len(b.data) {
-			return nil
-		}
-		from = to
-	}
+	return o.l.send(outgoing{f: frame{kind: frameData, channel: o.n, a: seq}, block: b})
 }
 
 func (o *linkOutlet) end(batches uint64, bytes int64) error {
-	return o.l.send(&frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes)})
+	return o.l.send(outgoing{f: frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes)}})
 }
 
 func (o *linkOutlet) fail(err error) error {
-	return o.l.send(&frame{kind: frameFail, channel: o.n, payload: small(encodeFailure(err))})
+	return o.l.send(outgoing{f: frame{kind: frameFail, channel: o.n, payload: small(encodeFailure(err))}})
 }
 
 // release ends the use of the channel's number.

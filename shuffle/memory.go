@@ -6,13 +6,15 @@ import (
 	"manta/shuffle/credit"
 )
 
-// usage is a node's exchange memory: one half for what comes in, one for what writers hold.
+// usage is a node's exchange memory: one half for what comes in, three eighths for what writers hold, one for blocks in line
+// to other nodes.
 type usage struct {
 	limit int64
 
 	mu      sync.Mutex
 	in      *credit.Budget // guarded by mu
-	out     int64          // guarded by mu; held by writers
+	out     int64          // guarded by mu; held by writers, and in line
+	links   int64          // guarded by mu
 	writers int64          // guarded by mu
 	peak    int64          // guarded by mu
 	busy    int64          // guarded by mu; peak since the node last had no job
@@ -71,7 +73,7 @@ func (u *usage) writerHolds(was, now int64) (share int64) {
 	defer u.mu.Unlock()
 	u.out += now - was
 	u.note()
-	return u.limit / 2 / max(1, u.writers)
+	return u.limit * 3 / 8 / max(1, u.writers)
 }
 
 func (u *usage) stats(s *Stats) {
@@ -79,4 +81,26 @@ func (u *usage) stats(s *Stats) {
 	defer u.mu.Unlock()
 	s.Bytes, s.Peak, s.PeakBusy, s.Limit = u.in.Held()+u.out, u.peak, u.busy, u.limit
 	s.Channels = u.in.Channels()
+}
+
+// line counts n more bytes in line to other nodes, or fewer.
+func (u *usage) line(n int64) {
+	u.mu.Lock()
+	u.out += n
+	u.note()
+	u.mu.Unlock()
+}
+
+// addLinks counts n more links.
+func (u *usage) addLinks(n int64) {
+	u.mu.Lock()
+	u.links += n
+	u.mu.Unlock()
+}
+
+// lineLimit is what each link may have in line before writers wait; the last block may pass it.
+func (u *usage) lineLimit() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.limit / 16 / max(1, u.links)
 }

@@ -170,6 +170,9 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	if err := p.encode(s.w.opts.Schema); err != nil {
 		return false, err
 	}
+	if l.far.l.full(s.w.wake) {
+		return false, nil
+	}
 	blk := p.enc.block
 	seq, ok := l.ch.trySend(int64(len(blk.data)))
 	if !ok {
@@ -179,7 +182,6 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	s.w.n.BytesCopied += int64(len(blk.data))
 	blk.refs.Add(1)
 	l.fifo.pop().drop()
-	defer blk.release()
 	return true, l.far.sendBlock(seq, blk)
 }
 

@@ -53,7 +53,12 @@ func (r *Reader) Next() (arrow.RecordBatch, error) {
 		return nil, io.EOF
 	}
 	b := r.ipc.RecordBatch()
-	return array.NewRecordBatch(r.schema, b.Columns(), b.NumRows()), nil
+	columns := make([]arrow.Array, b.NumCols())
+	for i, c := range b.Columns() {
+		columns[i] = as(c, r.schema.Field(i).Type)
+		defer columns[i].Release()
+	}
+	return array.NewRecordBatch(r.schema, columns, b.NumRows()), nil
 }
 
 // Close ends reading. Batches that were returned stay valid.
@@ -67,7 +72,7 @@ func sameTypes(got, want *arrow.Schema) error {
 		return fmt.Errorf("%w: %d columns where %d are due", ErrSchema, got.NumFields(), want.NumFields())
 	}
 	for i, f := range got.Fields() {
-		if w := want.Field(i); !arrow.TypeEqual(f.Type, w.Type) {
+		if w := want.Field(i); !sameStorage(f.Type, w.Type) {
 			return fmt.Errorf("%w: column %d (%s) has type %s where %s is due", ErrSchema, i, w.Name, f.Type, w.Type)
 		}
 	}
