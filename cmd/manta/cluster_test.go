@@ -34,6 +34,10 @@ const question = "SELECT o_orderpriority, l_shipmode, count(*) AS n, sum(l_exten
 const slow = "SELECT a.l_suppkey, count(*) AS n FROM lineitem a JOIN lineitem b ON a.l_linenumber = b.l_linenumber " +
 	"WHERE a.l_comment || b.l_comment LIKE '%no such comment%' GROUP BY 1"
 
+// slack is above what the cluster promises (a query is cancelled within 1 s, a
+// dead node is known within 5 s), for machines that are busy.
+const slack = 15 * time.Second
+
 var modes = []string{"concat", "disk", "object-store", "streaming", "auto"}
 
 // TestCluster is a cluster's good day: a head, two workers, many clients.
@@ -147,6 +151,7 @@ func TestCluster(t *testing.T) {
 			c.requireEnded(t, actors.JobStopped)
 			job := time.Since(begin)
 			c.waitEmpty(t)
+			require.Less(t, job, slack)
 			t.Logf("%s: the client ended after %v, the job after %v, the head knew of no task after %v", mode, client, job, time.Since(begin))
 		}
 		require.Equal(t, want, c.sql(t, ask(question)...).succeeds(t))
@@ -225,6 +230,7 @@ func TestWorkerKilled(t *testing.T) {
 			return ""
 		})
 		dead := time.Since(begin)
+		require.Less(t, dead, slack)
 		t.Logf("%s: the query failed after %v, the node was dead after %v: %s", mode, failed, dead, line)
 		c.requireEnded(t, actors.JobFailed)
 		require.Contains(t, c.job(t).Error, string(victim.id))
@@ -322,13 +328,18 @@ func TestStrangers(t *testing.T) {
 	require.Equal(t, "x\n42\n", p.succeeds(t))
 	worker.stop(t)
 
-	// A worker of another version, and a head of another version.
+	// A worker of another version, and a head of another version. They are refused before they exchange
+	// control messages, so a hub does: to start remoting while this process has connections is a race in gRPC's logger.
 	ctx := context.Background()
-	_, err := planner.StartNode(ctx, planner.NodeConfig{Head: head.address, Token: "open sesame", Version: "0.0.9", DataDir: t.TempDir()})
+	other := planner.NodeConfig{Version: "0.0.9", CPUs: 1, Hub: actors.NewHub()}
+	stranger := other
+	stranger.Head, stranger.Token, stranger.DataDir = head.address, "open sesame", t.TempDir()
+	_, err := planner.StartNode(ctx, stranger)
 	require.ErrorContains(t, err, "0.0.9")
 	require.ErrorContains(t, err, actors.Version)
 	head.stop(t)
-	old, err := planner.StartNode(ctx, planner.NodeConfig{Version: "0.0.9", DataDir: t.TempDir(), CPUs: 1})
+	other.DataDir = t.TempDir()
+	old, err := planner.StartNode(ctx, other)
 	require.NoError(t, err)
 	for _, command := range [][]string{{"sql", "SELECT 1"}, {"worker", "--listen", "127.0.0.1:0"}} {
 		line := start(t, t.TempDir(), append(command, "--head", old.Address())...).fails(t)

@@ -23,6 +23,7 @@ import (
 //	fails CODE ARGS…  manta ARGS fails with that exit code, prints nothing, and
 //	                  says why in one line; where to get help follows wrong usage
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	tables := data(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
