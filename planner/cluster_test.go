@@ -171,9 +171,12 @@ func TestSameRowsInEveryMode(t *testing.T) {
 			c := cluster(t, Config{Nodes: nodes, CPUs: 1, Memory: 512 << 20})
 			for i, mode := range []string{"auto", "streaming", "object-store", "disk", "concat"} {
 				for k, q := range queries {
-					// Every query meets every mode on every number of nodes; the other settings take turns.
+					// Every query meets every mode, each on one or two numbers of nodes; the other settings take turns.
+					if (i+k+nodes)%2 == 1 {
+						continue
+					}
 					options := Options{Tables: o.tables, Shuffle: mode, Partitions: []int{0, 3, 5}[(i+k)%3]}
-					if (i+k+nodes)%2 == 0 {
+					if (i+k+nodes)%4 == 0 {
 						options.ReplicateBytes, options.BroadcastBytes = bytesOf(0), bytesOf(0)
 					}
 					want := o.answer(t, q.SQL)

@@ -73,7 +73,10 @@ func plainField(f arrow.Field) arrow.Field {
 	case "uhugeint", "uuid", "bit", "bignum", "time_tz":
 		return plain(arrow.BinaryTypes.String)
 	}
-	return mapChildren(f, plainField)
+	// A type's name is no business of the reader's: some programs know it and some do not.
+	f = mapChildren(f, plainField)
+	f.Metadata = arrow.Metadata{}
+	return f
 }
 
 // plainData borrows data and returns retained.
