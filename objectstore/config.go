@@ -9,7 +9,8 @@ import (
 const (
 	DefaultMemoryLimit = 256 << 20
 	DefaultInlineMax   = 100 << 10
-	DefaultSpillFile   = 64 << 20
+	DefaultSpillFile   = 100 << 20
+	DefaultSpillers    = 2
 	DefaultWait        = 5 * time.Second
 )
 
@@ -18,12 +19,14 @@ const maxInline = 1<<20 - 4096
 
 // Config says where a store keeps its data and how much of it. Zero fields take their defaults.
 type Config struct {
-	Dir         string        // data directory, made when missing; owned by one store at a time
-	MemoryLimit int64         // bytes of the memory tier, never exceeded
-	DiskLimit   int64         // bytes of spill files; 0 is no limit of our own
-	InlineMax   int           // values up to this many bytes live in Badger; -1 sends none there
-	SpillFile   int64         // a spill file that has reached this many bytes is followed by the next
-	Wait        time.Duration // how long a request for memory waits while nothing at all gets free
+	Dir          string        // data directory, made when missing; owned by one store at a time
+	MemoryLimit  int64         // bytes of the memory tier, never exceeded
+	DiskLimit    int64         // bytes of spill files; 0 is no limit of our own
+	InlineMax    int           // values up to this many bytes are small: they live in pages, and in Badger; -1: none
+	Recover      bool          // objects on disk outlive the process; see Open
+	SpillFile    int64         // a spill file that has reached this many bytes is followed by the next
+	SpillWriters int           // how many goroutines write spill files
+	Wait         time.Duration // how long a request for memory waits while nothing at all gets free
 
 	files       filesystem    // replaced in tests of faults
 	flushWindow time.Duration // shorter in tests
@@ -38,6 +41,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SpillFile == 0 {
 		c.SpillFile = DefaultSpillFile
+	}
+	if c.SpillWriters == 0 {
+		c.SpillWriters = DefaultSpillers
 	}
 	if c.Wait == 0 {
 		c.Wait = DefaultWait
@@ -64,6 +70,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: InlineMax is %d, and must be between -1 and %d", ErrConfig, c.InlineMax, maxInline)
 	case c.SpillFile < 0:
 		return fmt.Errorf("%w: SpillFile is %d", ErrConfig, c.SpillFile)
+	case c.SpillWriters < 0:
+		return fmt.Errorf("%w: SpillWriters is %d", ErrConfig, c.SpillWriters)
 	case c.Wait < 0:
 		return fmt.Errorf("%w: Wait is %v", ErrConfig, c.Wait)
 	}

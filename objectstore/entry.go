@@ -1,19 +1,26 @@
 package objectstore
 
-// entry is one sealed object. Guarded by the store's mutex, except that the bytes of buf may be read by whoever
+import (
+	"time"
+
+	"manta/objectstore/refcount"
+)
+
+// entry is one large sealed object. Guarded by the store's mutex, except that the bytes of buf may be read by whoever
 // has a pin or set busy.
 type entry struct {
 	id    ID
+	slot  refcount.Slot
 	owner string
 	size  int64
 
-	// buf is the value in memory, nil when it is only on disk. A value is on disk when loc or stored says so;
-	// in memory and on disk at once it is clean: it can be dropped from memory at no cost.
-	buf    []byte
-	loc    *location // in a spill file
-	stored bool      // inline in Badger
+	// buf is the value in memory, nil when it is only on disk. In memory and on disk at once it is clean: it
+	// can be dropped from memory at no cost.
+	buf []byte
+	loc *location // in a spill file, nil when it is not on disk
 
-	inline  bool  // by size: Badger is its place on disk, and its memory is of the Go heap
+	secondary bool // a copy of what another store keeps: it may be dropped altogether
+
 	pinned  bool  // somebody reads it
 	busy    bool  // is being written to disk: buf must stay
 	dropped bool  // nobody holds or reads it; one that is busy is reclaimed when the writing ends
@@ -21,6 +28,8 @@ type entry struct {
 
 	list       *list // where it stands, nil when pinned, busy, or not in memory
 	prev, next *entry
+	turn       uint64    // when it became clean
+	born       time.Time // when it was sealed
 }
 
 // load lets everybody who wants the same value wait for the one who reads it.
@@ -28,8 +37,6 @@ type load struct {
 	done chan struct{}
 	err  error // valid once done is closed
 }
-
-func (e *entry) onDisk() bool { return e.loc != nil || e.stored }
 
 // charge is what the value costs in the memory budget.
 func (e *entry) charge() int64 { return int64(cap(e.buf)) }

@@ -27,6 +27,10 @@ var (
 	ErrSealed = errors.New("objectstore: writer is finished")
 	// ErrSize says that more or less was written than Create was told.
 	ErrSize = errors.New("objectstore: size differs from what was announced")
+	// ErrVersion says that the directory was written by a newer program.
+	ErrVersion = errors.New("objectstore: newer format")
+	// ErrCorrupt says that what an earlier store left in the directory cannot be read.
+	ErrCorrupt = errors.New("objectstore: corrupt directory")
 	// ErrConfig says that a Config cannot be used.
 	ErrConfig = errors.New("objectstore: bad config")
 )

@@ -18,7 +18,8 @@ type faultyFiles struct {
 	short                                 atomic.Bool        // writes half and says so without an error
 	partial                               atomic.Bool        // writes half before a write error
 	flip                                  atomic.Bool        // one byte of each read is wrong
-	noSpace                               atomic.Bool        // what Free reports
+	noSpace                               atomic.Bool        // nothing is left, and nobody knows of how much
+	used                                  atomic.Int64       // percent of the disk
 	block                                 chan chan struct{} // when not nil, each write waits for an answer
 }
 
@@ -55,11 +56,25 @@ func (f *faultyFiles) Remove(path string) error {
 	return f.osFiles.Remove(path)
 }
 
-func (f *faultyFiles) Free(dir string) (int64, error) {
-	if f.noSpace.Load() {
-		return 0, nil
+func (f *faultyFiles) Open(path string) (file, error) {
+	if err := failing(&f.create); err != nil {
+		return nil, err
 	}
-	return f.osFiles.Free(dir)
+	real, err := f.osFiles.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{real, f}, nil
+}
+
+func (f *faultyFiles) Space(dir string) (free, total int64, err error) {
+	if f.noSpace.Load() {
+		return 0, 0, nil
+	}
+	if percent := f.used.Load(); percent > 0 {
+		return 100<<30 - percent<<30, 100 << 30, nil
+	}
+	return 50 << 30, 100 << 30, nil
 }
 
 type faultyFile struct {

@@ -3,8 +3,8 @@ package objectstore
 import "time"
 
 const (
-	// flushWindow is how long a small value may wait for company before it is written to Badger. Many a small
-	// value is freed before, and then never written at all.
+	// flushWindow is how long what is to be written to Badger may wait for company. Many a small value is freed
+	// before, and then never written at all.
 	flushWindow = 20 * time.Millisecond
 	flushCount  = 1024
 	flushBytes  = 4 << 20
@@ -19,112 +19,108 @@ func (s *Store) flushLoop() {
 			return
 		case <-s.flushKick:
 		}
-		for s.flushWait() {
-			if err := s.index.reset(s.indexUnneeded); err != nil {
-				s.indexFailed(err)
-			}
-			if err := s.flushSome(); err != nil {
-				s.sleep(retryAfter)
-			}
+		for s.flushPass() {
 		}
 	}
 }
 
-// flushWait waits for a batch worth writing and says whether there is one.
-func (s *Store) flushWait() bool {
-	s.mu.Lock()
-	some := s.dirtySmall.count > 0 || len(s.changes) > 0
-	now := s.mem.head() != nil || s.dirtySmall.count+len(s.changes) >= flushCount || s.dirtySmall.bytes >= flushBytes
-	s.mu.Unlock()
-	if some && !now {
-		s.sleep(s.cfg.flushWindow)
+// flushPass waits for company, writes what is to be written, and says whether something was left.
+func (s *Store) flushPass() bool {
+	if !s.pressed() {
+		select {
+		case <-s.done:
+		case <-s.pressKick:
+		case <-time.After(s.cfg.flushWindow):
+		}
 	}
 	select {
 	case <-s.done:
 		return false
 	default:
-		return some
 	}
+	more, err := s.flushAll(s.cfg.Recover || s.pressed())
+	if err != nil {
+		select {
+		case <-s.done:
+		case <-time.After(retryAfter):
+		}
+		return true
+	}
+	return more
 }
 
-// indexUnneeded says whether all that was ever written to Badger may go, and if so forgets what was to be written.
-func (s *Store) indexUnneeded() bool {
+// flushAll writes changes of the index, and with small also the small values that are not on disk.
+func (s *Store) flushAll(small bool) (more bool, err error) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.indexTrouble = err
+	}()
+	if err := s.index.reset(s.indexUnneeded); err != nil {
+		return false, err
+	}
+	if more, err = s.flushChanges(); err != nil {
+		return false, err
+	}
+	for _, sh := range s.shards {
+		again, err := sh.flush(small)
+		if err != nil {
+			return false, err
+		}
+		more = more || again
+	}
+	return more, nil
+}
+
+// pressed says whether memory is short.
+func (s *Store) pressed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.indexed > 0 {
+	return s.mem.head() != nil || s.hardUse() > s.mem.limit/100*spillAbove
+}
+
+// indexUnneeded says whether all that was ever written to Badger may go, and if so forgets what was to be deleted.
+func (s *Store) indexUnneeded() bool {
+	for _, sh := range s.shards {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.indexed.Load() > 0 {
 		return false
 	}
-	s.changes = nil // they can only be about objects that are gone
+	s.changes, s.settled = nil, s.changed // they can only be about objects that are gone
+	kick(s.spillKick)
+	for _, sh := range s.shards {
+		sh.deletes, sh.graves = nil, nil
+	}
 	return true
 }
 
-func (s *Store) indexFailed(err error) {
+// flushChanges writes where large values are.
+func (s *Store) flushChanges() (more bool, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.indexTrouble = err
-}
-
-// sleep waits unless the store closes.
-func (s *Store) sleep(d time.Duration) {
-	select {
-	case <-s.done:
-	case <-time.After(d):
-	}
-}
-
-// flushSome writes one batch.
-func (s *Store) flushSome() error {
-	s.mu.Lock()
-	ops, rest := s.changes, []indexOp(nil)
+	ops := s.changes
 	if len(ops) > flushCount {
-		ops, rest = ops[:flushCount:flushCount], ops[flushCount:]
+		ops = ops[:flushCount:flushCount]
 	}
-	s.changes = rest
-	changes := len(ops)
-	var batch []*entry
-	for size := int64(0); len(batch) < flushCount && size < flushBytes && s.dirtySmall.first != nil; {
-		e := s.dirtySmall.first
-		e.unlist()
-		e.busy = true
-		size += e.size
-		batch = append(batch, e)
-		ops = append(ops, indexOp{id: e.id, owner: e.owner, value: e.buf, inline: true})
-	}
-	s.flushing = true
+	s.changes = s.changes[len(ops):]
+	more = len(s.changes) > 0
 	s.mu.Unlock()
-
-	var err error
-	if len(ops) > 0 {
-		err = s.index.write(ops)
+	if len(ops) == 0 {
+		return false, nil
 	}
-
+	err = s.index.write(ops)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flushing = false
-	s.indexTrouble = err
 	if err != nil {
-		s.changes = append(ops[:changes:changes], s.changes...)
+		s.changes = append(ops, s.changes...)
+		return true, err
 	}
-	for i := len(batch) - 1; i >= 0; i-- { // backwards: after a failure the oldest is first again
-		e := batch[i]
-		e.busy = false
-		if err == nil {
-			e.stored = true
-			s.indexed++
-		}
-		switch {
-		case e.dropped:
-			s.reclaim(e)
-		case err != nil:
-			s.dirtySmall.pushFront(e)
-		}
+	s.settled += uint64(len(ops))
+	if len(s.disk.garbage) > 0 {
+		kick(s.spillKick)
 	}
-	if err == nil {
-		for _, e := range batch {
-			if !e.dropped {
-				s.place(e)
-			}
-		}
-	}
-	return err
+	return more, nil
 }

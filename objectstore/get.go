@@ -3,22 +3,32 @@ package objectstore
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
+
+	"manta/objectstore/refcount"
 )
 
 // Object is a pinned value. Its bytes stay where they are until Release, even when the object is released by
 // all holders or the store is closed meanwhile.
 type Object struct {
 	s        *Store
-	e        *entry
+	id       ID
+	size     int64
 	data     []byte
 	released atomic.Bool
+
+	e *entry // a large value
+
+	shard *shard // a small one
+	slot  refcount.Slot
+	page  *page // where it is; nil when the object has a copy of its own
 }
 
 // ID returns the object's id.
-func (o *Object) ID() ID { return o.e.id }
+func (o *Object) ID() ID { return o.id }
 
 // Size returns the number of bytes.
-func (o *Object) Size() int64 { return o.e.size }
+func (o *Object) Size() int64 { return o.size }
 
 // Bytes returns the value, aligned to 64 bytes. It must not be written to, nor used after Release; then Bytes
 // returns nil.
@@ -34,6 +44,13 @@ func (o *Object) Release() {
 	if o.released.Swap(true) {
 		return
 	}
+	if o.shard != nil {
+		o.shard.release(o.slot)
+		if o.page != nil {
+			o.s.leavePage(o.page)
+		}
+		return
+	}
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	o.s.unpin(o.e)
@@ -43,6 +60,9 @@ func (o *Object) Release() {
 // Errors: ErrNotFound; ErrLost when the bytes on disk are not those that were written; ErrFull when there is no
 // room, and always for a value larger than the memory limit: read that one with NewReader.
 func (s *Store) Get(id ID) (*Object, error) {
+	if id.small() {
+		return s.getSmall(id)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
@@ -60,15 +80,16 @@ func (s *Store) Get(id ID) (*Object, error) {
 	}
 	s.count.gets++
 	s.count.bytesGot += e.size
-	return &Object{s: s, e: e, data: data}, nil
+	return &Object{s: s, id: id, size: e.size, e: e, data: data}, nil
 }
 
 // pin finds a held object and keeps its bytes from being dropped. mu held.
 func (s *Store) pin(id ID) (*entry, error) {
-	if err := s.refs.Pin(id); err != nil {
-		return nil, holdError(err, id, "")
+	slot, err := s.refs.Pin(id)
+	if err != nil {
+		return nil, s.pinError(err, id)
 	}
-	e := s.entries[id]
+	e := *s.refs.Value(slot)
 	e.pinned = true
 	if e.list == &s.clean || e.list == &s.dirtyLarge {
 		e.unlist()
@@ -76,13 +97,21 @@ func (s *Store) pin(id ID) (*entry, error) {
 	return e, nil
 }
 
+// pinError says why an object cannot be read.
+func (s *Store) pinError(err error, id ID) error {
+	if why, ok := s.recovery.Lost[id]; ok {
+		return fmt.Errorf("%w: %s: %s", ErrLost, id, why)
+	}
+	return holdError(err, id, "")
+}
+
 // unpin takes one pin away. mu held.
 func (s *Store) unpin(e *entry) {
-	free, err := s.refs.Unpin(e.id)
+	_, free, err := s.refs.Unpin(e.slot)
 	if err != nil {
 		panic(fmt.Sprintf("objectstore: unpin %s: %v", e.id, err)) // pins are ours alone to count
 	}
-	e.pinned = s.refs.Pins(e.id) > 0
+	e.pinned = !free && s.refs.Pins(e.slot) > 0
 	switch {
 	case e.pinned:
 	case free:
@@ -115,24 +144,21 @@ func (s *Store) resident(e *entry) ([]byte, error) {
 func (s *Store) restore(e *entry) ([]byte, error) {
 	l := &load{done: make(chan struct{})}
 	e.load = l
-	data, counted, err := s.space(e)
+	data, err := s.space(e)
 	if err == nil {
 		loc := e.loc
+		loc.file.users++
+		started := time.Now()
 		s.mu.Unlock()
-		if e.inline {
-			err = s.index.read(e.id, data)
-		} else {
-			err = readValue(loc, data)
-		}
+		err = readValue(loc, data)
 		s.mu.Lock()
-		switch {
-		case err != nil && counted:
-			s.free(data, e.inline)
+		s.count.restoreTime += time.Since(started)
+		s.disk.leave(loc.file)
+		if err != nil {
+			s.free(data)
 			s.makeRoom()
-		case err == nil && counted:
+		} else {
 			s.setMemory(e, data)
-		}
-		if err == nil {
 			s.count.restores++
 			s.count.bytesRestored += e.size
 		}
@@ -145,16 +171,11 @@ func (s *Store) restore(e *entry) ([]byte, error) {
 	return data, nil
 }
 
-// space finds memory to read a value into. A small one that finds no room gets a buffer of its own that the
-// budget does not count: it is the reader's, and no larger than what a message carries. mu held; may be let go.
-func (s *Store) space(e *entry) (data []byte, counted bool, err error) {
-	if e.inline {
-		return alignedHeap(int(e.size)), s.tryReserve(e.size), nil
-	}
+// space finds memory to read a value into. mu held; may be let go.
+func (s *Store) space(e *entry) ([]byte, error) {
 	need := capacityFor(e.size, s.mem.limit)
 	if err := s.reserve(need, e.owner); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	data, err = s.allocate(e.size, need)
-	return data, err == nil, err
+	return s.allocate(e.size, need)
 }

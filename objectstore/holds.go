@@ -9,6 +9,15 @@ import (
 
 // Hold adds a holder to an object. A holder is a name; one that holds already changes nothing.
 func (s *Store) Hold(id ID, holder string) error {
+	if id.small() {
+		sh := s.shardOf(id)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if sh.closed {
+			return ErrClosed
+		}
+		return holdError(sh.refs.Hold(id, holder), id, holder)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -20,39 +29,75 @@ func (s *Store) Hold(id ID, holder string) error {
 // Release takes a holder away; the owner's name is the first holder. An object goes when it has neither holder
 // nor pin. Errors: ErrNotFound, ErrNotHeld.
 func (s *Store) Release(id ID, holder string) error {
+	if id.small() {
+		return s.shardOf(id).unhold(id, holder, func(t *refcount.Table[ID, spot]) (spot, bool, error) { return t.Release(id, holder) })
+	}
+	return s.unhold(id, holder, func(t *refcount.Table[ID, *entry]) (*entry, bool, error) { return t.Release(id, holder) })
+}
+
+// Delete takes all holders of an object away, whoever they are. Readers that have it pinned keep its bytes.
+func (s *Store) Delete(id ID) error {
+	if id.small() {
+		return s.shardOf(id).unhold(id, "", func(t *refcount.Table[ID, spot]) (spot, bool, error) { return t.Drop(id) })
+	}
+	return s.unhold(id, "", func(t *refcount.Table[ID, *entry]) (*entry, bool, error) { return t.Drop(id) })
+}
+
+// unhold lets do take holders away, and frees the object if it says so.
+func (s *Store) unhold(id ID, holder string, do func(*refcount.Table[ID, *entry]) (*entry, bool, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
-	free, err := s.refs.Release(id, holder)
-	if err != nil {
-		return holdError(err, id, holder)
-	}
+	e, free, err := do(s.refs)
 	if free {
-		s.drop(s.entries[id])
+		s.drop(e)
 	}
-	return nil
+	return holdError(err, id, holder)
+}
+
+func (sh *shard) unhold(id ID, holder string, do func(*refcount.Table[ID, spot]) (spot, bool, error)) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return ErrClosed
+	}
+	v, free, err := do(sh.refs)
+	if free {
+		sh.free(v)
+	}
+	return holdError(err, id, holder)
 }
 
 // ReleaseOwner ends an owner: all its objects lose all holds, its unsealed writers and its waiting calls end with
 // ErrOwnerEnded, and so does what it tries later. It may be called again.
 func (s *Store) ReleaseOwner(owner string) {
+	ended := fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return
 	}
-	ended := fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
-	for _, id := range s.refs.EndOwner(owner) {
-		s.drop(s.entries[id])
+	var gone []*entry
+	s.refs.EndOwner(owner, func(e *entry) { gone = append(gone, e) })
+	for _, e := range gone {
+		s.drop(e)
 	}
+	s.refs.Shrink()
 	s.mem.fail(func(w *waiter) bool { return w.owner == owner }, ended)
 	s.makeRoom()
 	writers := s.openWriters(func(w *Writer) bool { return w.owner == owner })
 	s.mu.Unlock()
 	for _, w := range writers {
 		w.end(ended)
+	}
+	for _, sh := range s.shards {
+		sh.mu.Lock()
+		if !sh.closed {
+			sh.refs.EndOwner(owner, sh.free)
+		}
+		sh.mu.Unlock()
 	}
 }
 
@@ -71,9 +116,8 @@ func holdError(err error, id ID, name string) error {
 	return fmt.Errorf("objectstore: %s: %w", id, err)
 }
 
-// drop ends an object that nobody holds or reads. mu held.
+// drop ends a large object that nobody holds or reads. mu held.
 func (s *Store) drop(e *entry) {
-	delete(s.entries, e.id)
 	s.count.remove(e)
 	e.dropped = true
 	if e.busy {
@@ -85,13 +129,13 @@ func (s *Store) drop(e *entry) {
 // reclaim gives back what a dropped object takes in memory and on disk. mu held.
 func (s *Store) reclaim(e *entry) {
 	s.dropMemory(e)
-	if e.onDisk() {
-		s.indexed--
-		s.changes = append(s.changes, indexOp{id: e.id})
-		kick(s.flushKick)
-	}
 	if e.loc != nil {
-		s.disk.release(e.loc)
+		s.indexed.Add(-1)
+		s.changes = append(s.changes, indexOp{key: locationKey(e.id)})
+		kick(s.flushKick)
+		s.changed++
+		e.loc.file.after = s.changed
+		s.disk.release(e, e.loc)
 		kick(s.spillKick)
 	}
 	s.makeRoom()
@@ -100,9 +144,7 @@ func (s *Store) reclaim(e *entry) {
 // setMemory puts the value's bytes, already counted in the budget, in their place. mu held.
 func (s *Store) setMemory(e *entry, buf []byte) {
 	e.buf = buf
-	if !e.inline {
-		s.count.resident.add(e)
-	}
+	s.count.resident.add(e)
 }
 
 // dropMemory takes the value out of memory. mu held.
@@ -111,10 +153,10 @@ func (s *Store) dropMemory(e *entry) {
 		return
 	}
 	e.unlist()
-	if !e.inline && !e.dropped {
+	if !e.dropped {
 		s.count.resident.remove(e)
 	}
 	buf := e.buf
 	e.buf = nil
-	s.free(buf, e.inline)
+	s.free(buf)
 }

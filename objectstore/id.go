@@ -7,16 +7,23 @@ import (
 	"math/rand/v2"
 )
 
-// ID names an object. It is 128 random bits, so ids made by different nodes do not meet.
+// ID names an object. It is 127 random bits, so ids made by different nodes do not meet, and one bit that says
+// whether the value is a small one.
 type ID [16]byte
 
-func newID() (id ID) {
+func newID(small bool) (id ID) {
 	// The global source of math/rand/v2 is ChaCha8 seeded by the system: unpredictable, and ten times
 	// cheaper than a system call for every small object.
 	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
+	id[15] &^= 1
+	if small {
+		id[15] |= 1
+	}
 	return id
 }
+
+func (id ID) small() bool { return id[15]&1 == 1 }
 
 // String returns the id as 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }

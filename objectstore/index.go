@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,7 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// index is the Badger database of a store: the inline values, and where the spilled ones are. It says what is
+// index is the Badger database of a store: the small values, and where the spilled ones are. It says what is
 // on disk; looking up an object that is in memory does not touch it. Badger is opened at the first write,
 // because many a process never makes one, and opening takes longer than all else at start.
 type index struct {
@@ -29,52 +30,54 @@ type index struct {
 // nothing is written with less than this left.
 const diskReserve = 64 << 20
 
-// indexOp is one change: an inline value, the location of a spilled one, or (neither) a removal.
-type indexOp struct {
-	id    ID
+// indexOp is one change: a new value, or none for a removal. The first byte of a key says what it is about:
+//
+//	s  a segment of small values
+//	t  the list of those values of a segment that are gone
+//	o  where a large value is
+type indexOp struct{ key, value []byte }
+
+func locationKey(id ID) []byte { return append([]byte{'o'}, id[:]...) }
+
+// spilled is what the index says about a large value.
+type spilled struct {
 	owner string
-	value []byte // inline, when inline is set
-	loc   *location
 	size  int64
-
-	inline bool
+	off   int64
+	sum   uint64
+	file  string // name within the spill directory
 }
 
-// Kinds of index values, their first byte.
-const (
-	kindInline  = 1 // owner, value
-	kindSpilled = 2 // owner, size, offset, checksum, file path
-)
-
-func indexKey(id ID) []byte { return append([]byte{'o'}, id[:]...) }
-
-func (op *indexOp) encode() []byte {
-	kind, room := byte(kindSpilled), 64
-	if op.inline {
-		kind, room = kindInline, len(op.value)
-	}
-	b := make([]byte, 1, 1+binary.MaxVarintLen64+len(op.owner)+room)
-	b[0] = kind
-	b = binary.AppendUvarint(b, uint64(len(op.owner)))
-	b = append(b, op.owner...)
-	if op.inline {
-		return append(b, op.value...)
-	}
-	b = binary.AppendUvarint(b, uint64(op.size))
-	b = binary.AppendUvarint(b, uint64(op.loc.off))
-	b = binary.LittleEndian.AppendUint64(b, op.loc.sum)
-	return append(b, op.loc.file.path...)
+func (l *spilled) encode() []byte {
+	b := make([]byte, 0, 40+len(l.owner)+len(l.file))
+	b = binary.AppendUvarint(b, uint64(len(l.owner)))
+	b = append(b, l.owner...)
+	b = binary.AppendUvarint(b, uint64(l.size))
+	b = binary.AppendUvarint(b, uint64(l.off))
+	b = binary.LittleEndian.AppendUint64(b, l.sum)
+	return append(b, l.file...)
 }
 
-// inlineValue returns the value within an encoded entry.
-func inlineValue(b []byte) ([]byte, error) {
-	if len(b) > 0 && b[0] == kindInline {
-		n, w := binary.Uvarint(b[1:])
-		if w > 0 && n <= uint64(len(b)-1-w) {
-			return b[1+w+int(n):], nil
+var errLocation = errors.New("malformed location")
+
+func parseSpilled(b []byte) (l spilled, err error) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return l, errLocation
+	}
+	l.owner, b = string(b[w:w+int(n)]), b[w+int(n):]
+	for _, field := range []*int64{&l.size, &l.off} {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > math.MaxInt64/2 {
+			return l, errLocation
 		}
+		*field, b = int64(n), b[w:]
 	}
-	return nil, errors.New("malformed index entry")
+	if len(b) < 8 {
+		return l, errLocation
+	}
+	l.sum, l.file = binary.LittleEndian.Uint64(b), string(b[8:])
+	return l, nil
 }
 
 // use calls do with the database, and opens it if need be.
@@ -127,7 +130,7 @@ func (x *index) open() error {
 // write makes all changes, in order. When it fails, some may have been made; making them again does no harm.
 // Borrows the values.
 func (x *index) write(ops []indexOp) error {
-	if free, err := x.files.Free(filepath.Dir(x.dir)); err == nil && free < diskReserve {
+	if free, _, err := x.files.Space(filepath.Dir(x.dir)); err == nil && free < diskReserve {
 		return fmt.Errorf("write index: the disk has only %s left", bytesText(free))
 	}
 	err := x.use(func(db *badger.DB) error {
@@ -136,12 +139,11 @@ func (x *index) write(ops []indexOp) error {
 		for i := range ops {
 			op := &ops[i]
 			var err error
-			if op.inline || op.loc != nil {
-				value := op.encode()
-				x.written.Add(int64(len(value)))
-				err = batch.Set(indexKey(op.id), value)
+			if op.value != nil {
+				x.written.Add(int64(len(op.value)))
+				err = batch.Set(op.key, op.value)
 			} else {
-				err = batch.Delete(indexKey(op.id))
+				err = batch.Delete(op.key)
 			}
 			if err != nil {
 				return err
@@ -155,22 +157,15 @@ func (x *index) write(ops []indexOp) error {
 	return nil
 }
 
-// read fills dst with an inline value.
-func (x *index) read(id ID, dst []byte) error {
+// read calls do with the value of a key, which must not be kept. Any failure is ErrLost.
+func (x *index) read(key []byte, do func([]byte) error) error {
 	err := x.use(func(db *badger.DB) error {
 		return db.View(func(txn *badger.Txn) error {
-			item, err := txn.Get(indexKey(id))
+			item, err := txn.Get(key)
 			if err != nil {
 				return err
 			}
-			return item.Value(func(b []byte) error {
-				value, err := inlineValue(b)
-				if err == nil && len(value) != len(dst) {
-					err = fmt.Errorf("%d bytes instead of %d", len(value), len(dst))
-				}
-				copy(dst, value)
-				return err
-			})
+			return item.Value(do)
 		})
 	})
 	if err != nil {
@@ -197,6 +192,22 @@ func (x *index) reset(unneeded func() bool) error {
 	x.db = nil
 	x.written.Store(0)
 	return err
+}
+
+// size returns the bytes of the database's files.
+func (x *index) size() (n int64) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.db == nil {
+		return 0
+	}
+	entries, _ := os.ReadDir(x.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += fileBytes(info)
+		}
+	}
+	return n
 }
 
 func (x *index) close() error {

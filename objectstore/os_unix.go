@@ -25,10 +25,20 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-func freeDisk(dir string) (int64, error) {
+func diskSpace(dir string) (free, total int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil
+	// What is kept for the superuser counts neither as free nor as there.
+	total = int64(s.Blocks) - int64(s.Bfree) + int64(s.Bavail)
+	return int64(s.Bavail) * int64(s.Bsize), total * int64(s.Bsize), nil
+}
+
+// fileBytes is what a file takes on disk, which for a sparse one is less than its length.
+func fileBytes(info os.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return info.Size()
 }

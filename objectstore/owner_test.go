@@ -101,7 +101,7 @@ func TestWriterMisuse(t *testing.T) {
 }
 
 func TestIDs(t *testing.T) {
-	id := newID()
+	id := newID(false)
 	back, err := ParseID(id.String())
 	require.NoError(t, err)
 	require.Equal(t, id, back)

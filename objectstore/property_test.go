@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"manta/objectstore/refcount"
 )
 
 // modelStore is the store as a map.
@@ -40,29 +42,41 @@ func (m *modelStore) forget(id ID) {
 
 // check compares the store's books with each other. Only for a store that nobody else uses.
 func check(t require.TestingT, s *Store) {
+	for _, sh := range s.shards {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	require.Equal(t, s.refs.Len(), len(s.entries))
 	require.LessOrEqual(t, s.mem.used, s.mem.limit)
 	require.LessOrEqual(t, s.pool.mapped, s.mem.limit)
-	var charge, heap int64
-	busy := false
-	live := map[*spillFile]int{}
-	for id, e := range s.entries {
-		require.Equal(t, id, e.id)
-		require.Equal(t, s.refs.Pins(id) > 0, e.pinned)
-		require.True(t, e.buf != nil || e.onDisk(), "%s is nowhere", id)
-		require.True(t, e.buf == nil || e.pinned || e.busy || e.list != nil, "%s would stay in memory for ever", id)
-		require.False(t, e.pinned && e.list != nil && e.list != &s.dirtySmall, "%s could be dropped under its reader", id)
-		require.False(t, e.busy && e.list != nil, "%s could be dropped under its writer", id)
+	var charge int64
+	busy, onDisk := false, 0
+	live := map[*spillFile]int64{}
+	s.refs.All(1, -1, func(slot refcount.Slot) {
+		e := *s.refs.Value(slot)
+		require.Equal(t, s.refs.Key(slot), e.id)
+		require.Equal(t, slot, e.slot)
+		require.Equal(t, s.refs.Pins(slot) > 0, e.pinned)
+		require.True(t, e.buf != nil || e.loc != nil, "%s is nowhere", e.id)
+		require.True(t, e.buf == nil || e.pinned || e.busy || e.list != nil, "%s would stay in memory for ever", e.id)
+		require.False(t, e.pinned && e.list != nil, "%s could be dropped under its reader", e.id)
+		require.False(t, e.busy && e.list != nil, "%s could be dropped under its writer", e.id)
 		busy = busy || e.busy
 		charge += e.charge()
-		if e.inline {
-			heap += e.charge()
-		}
 		if e.loc != nil {
-			live[e.loc.file]++
+			onDisk++
+			live[e.loc.file] += recordSize(e.size)
+			_, ok := e.loc.file.live[e]
+			require.True(t, ok)
 		}
+	})
+	for _, sh := range s.shards {
+		pages, stored := checkShard(t, sh)
+		for p := range pages {
+			charge += int64(cap(p.buf))
+		}
+		onDisk += stored
 	}
 	var cached int64
 	for n, list := range s.pool.free {
@@ -71,22 +85,75 @@ func check(t require.TestingT, s *Store) {
 	require.Equal(t, cached, s.pool.cached)
 	if !busy && s.unsealed == 0 && !s.writing() {
 		require.Equal(t, charge, s.mem.used)
-		require.Equal(t, charge-heap+cached, s.pool.mapped)
+		require.Equal(t, charge+cached, s.pool.mapped)
+		require.Equal(t, int64(onDisk), s.indexed.Load())
 	}
-	onDisk := 0
-	for _, e := range s.entries {
-		if e.onDisk() {
-			onDisk++
-		}
-	}
-	if !s.writing() && len(s.writers) == 0 {
-		require.Equal(t, onDisk, s.indexed)
-	}
+	var bytes, dead int64
 	for sf := range s.disk.all {
 		if !sf.busy {
-			require.Equal(t, live[sf], sf.live, sf.path)
+			require.Equal(t, live[sf], sf.bytes, sf.path)
+		}
+		bytes, dead = bytes+sf.size, dead+sf.size-sf.bytes
+	}
+	if !s.writing() {
+		require.Equal(t, bytes, s.disk.bytes)
+		require.Equal(t, dead, s.disk.dead)
+	}
+}
+
+// checkShard looks at one shard, and returns its pages and how many segments it has on disk. mu held.
+func checkShard(t require.TestingT, sh *shard) (pages map[*page]struct{}, stored int) {
+	pages = map[*page]struct{}{}
+	segments, dirty := map[*page]int{}, map[*page]int{}
+	var unsaved int64
+	for num, seg := range sh.segments {
+		if seg == nil {
+			continue
+		}
+		require.Equal(t, uint32(num), seg.num)
+		require.True(t, seg.live > 0 || seg.writing)
+		if seg.stored {
+			stored++
+		} else {
+			unsaved += seg.bytes
+			require.NotNil(t, seg.page)
+		}
+		if seg.writing {
+			stored++
+		}
+		if p := seg.page; p != nil && p.readers.Load() >= 0 {
+			pages[p] = struct{}{}
+			segments[p]++
+			if !seg.stored {
+				dirty[p]++
+			}
 		}
 	}
+	for p := range pages {
+		require.Equal(t, segments[p], p.segments)
+		require.Equal(t, dirty[p], p.dirty)
+		require.True(t, p.current || p.dirty > 0 || p.known == pageClean)
+	}
+	if sh.current != nil {
+		pages[sh.current] = struct{}{}
+	}
+	for _, h := range sh.restored {
+		if h.page.readers.Load() >= 0 {
+			pages[h.page] = struct{}{}
+		}
+	}
+	require.Equal(t, unsaved, sh.unsaved.Load())
+	objects, bytes := map[*segment]int{}, int64(0)
+	sh.refs.All(1, -1, func(slot refcount.Slot) {
+		v := *sh.refs.Value(slot)
+		objects[sh.segments[v.segment]]++
+		bytes += int64(v.size)
+	})
+	for seg, n := range objects {
+		require.Equal(t, n, seg.live)
+	}
+	require.Equal(t, Tier{int64(sh.refs.Len()), bytes}, sh.count.tier)
+	return pages, stored
 }
 
 // writing says whether a dropped value is still being written.
@@ -96,7 +163,7 @@ func (s *Store) writing() bool {
 			return true
 		}
 	}
-	return s.flushing
+	return false
 }
 
 func TestStoreIsAMap(t *testing.T) {
@@ -170,6 +237,9 @@ func TestStoreIsAMap(t *testing.T) {
 			"get": func(rt *rapid.T) {
 				id, want := some(rt)
 				need := capacityFor(int64(len(want.value)), limit)
+				if id.small() {
+					need = s.pageFor(len(want.value)) // its neighbours stay with it
+				}
 				if len(want.holders) > 0 && need > limit {
 					_, err := s.Get(id)
 					if err != nil { // it may be in memory only if it was never too large
@@ -213,7 +283,11 @@ func TestStoreIsAMap(t *testing.T) {
 				require.True(rt, bytes.Equal(o.value, o.pins[0].Bytes()))
 				o.pins[0].Release()
 				o.pins = o.pins[1:]
-				pinned -= capacityFor(int64(len(o.value)), limit)
+				if id.small() {
+					pinned -= s.pageFor(len(o.value))
+				} else {
+					pinned -= capacityFor(int64(len(o.value)), limit)
+				}
 				m.forget(id)
 			},
 			"hold": func(rt *rapid.T) {

@@ -12,7 +12,10 @@ import (
 // value elsewhere, and the only way to read one that is larger than the memory limit. It is for one goroutine.
 type Reader struct {
 	s      *Store
-	e      *entry
+	o      *Object // a small value, or nil
+	e      *entry  // a large one, or nil
+	loc    *location
+	size   int64
 	value  []byte // when it is in memory
 	at     int64
 	sum    *xxh3.Hasher // of what was read from disk
@@ -21,6 +24,13 @@ type Reader struct {
 
 // NewReader pins an object for reading as a stream. Close ends the pin. Errors: ErrNotFound, ErrLost.
 func (s *Store) NewReader(id ID) (*Reader, error) {
+	if id.small() {
+		o, err := s.getSmall(id)
+		if err != nil {
+			return nil, err
+		}
+		return &Reader{s: s, o: o, size: o.size, value: o.data}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.begin(); err != nil {
@@ -31,12 +41,10 @@ func (s *Store) NewReader(id ID) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{s: s, e: e, value: e.buf, sum: xxh3.New()}
-	if e.buf == nil && e.loc == nil { // inline, in Badger
-		if r.value, err = s.resident(e); err != nil {
-			s.unpin(e)
-			return nil, fmt.Errorf("object %s: %w", id, err)
-		}
+	r := &Reader{s: s, e: e, size: e.size, value: e.buf}
+	if e.buf == nil {
+		r.sum, r.loc = xxh3.New(), e.loc
+		r.loc.file.users++
 	}
 	s.count.gets++
 	s.count.bytesGot += e.size
@@ -44,12 +52,12 @@ func (s *Store) NewReader(id ID) (*Reader, error) {
 }
 
 // Size returns the number of bytes of the whole object.
-func (r *Reader) Size() int64 { return r.e.size }
+func (r *Reader) Size() int64 { return r.size }
 
 // Read reads on. Bytes from disk are checked as a whole: instead of io.EOF the last Read returns ErrLost when
 // they are not what was written.
 func (r *Reader) Read(p []byte) (int, error) {
-	left := r.e.size - r.at
+	left := r.size - r.at
 	switch {
 	case r.closed.Load():
 		return 0, ErrClosed
@@ -59,7 +67,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		p = p[:left]
 	}
 	n, err := len(p), error(nil)
-	if r.value != nil {
+	if r.loc == nil {
 		copy(p, r.value[r.at:])
 	} else if n, err = r.readFile(p); err != nil {
 		return n, err
@@ -70,8 +78,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 
 // check says how the value ends.
 func (r *Reader) check() error {
-	if r.value == nil && r.e.size > 0 && r.sum.Sum64() != r.e.loc.sum {
-		return fmt.Errorf("object %s: %w", r.e.id, r.e.loc.corrupt())
+	if r.loc != nil && r.size > 0 && r.sum.Sum64() != r.loc.sum {
+		return fmt.Errorf("object %s: %w", r.e.id, r.loc.corrupt())
 	}
 	return io.EOF
 }
@@ -85,10 +93,9 @@ func (r *Reader) readFile(p []byte) (int, error) {
 		return 0, err
 	}
 	defer s.end()
-	loc := r.e.loc // set before the pin was, and kept as long as it
-	n, err := loc.file.f.ReadAt(p, loc.off+headerSize+r.at)
+	n, err := r.loc.file.f.ReadAt(p, r.loc.off+headerSize+r.at)
 	if n < len(p) {
-		return 0, fmt.Errorf("object %s: %w: read %s: %w", r.e.id, ErrLost, loc.file.path, err)
+		return 0, fmt.Errorf("object %s: %w: read %s: %w", r.e.id, ErrLost, r.loc.file.path, err)
 	}
 	_, _ = r.sum.Write(p)
 	return n, nil
@@ -99,8 +106,16 @@ func (r *Reader) Close() error {
 	if r.closed.Swap(true) {
 		return nil
 	}
+	if r.o != nil {
+		r.o.Release()
+		return nil
+	}
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
+	if r.loc != nil && !r.s.closed {
+		r.s.disk.leave(r.loc.file)
+		kick(r.s.spillKick)
+	}
 	r.s.unpin(r.e)
 	return nil
 }

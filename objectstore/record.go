@@ -2,6 +2,7 @@ package objectstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -42,6 +43,25 @@ func writeRecord(f file, off int64, id ID, value []byte) (uint64, error) {
 		return 0, err
 	}
 	return sum, writeFull(f, value, off+headerSize)
+}
+
+// checkHeader says what is wrong with a record's header. It does not read the value.
+func checkHeader(f file, off int64, id ID, size int64, sum uint64) error {
+	total, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if off < 0 || size < 0 || off+recordSize(size) > total {
+		return fmt.Errorf("the file ends at %d", total)
+	}
+	h := make([]byte, headerSize)
+	if n, err := f.ReadAt(h, off); n < len(h) {
+		return err
+	}
+	if string(h) != string(header(id, size, sum)) {
+		return errors.New("another record, or none")
+	}
+	return nil
 }
 
 // writeFull is WriteAt that takes a short write for the error it is, whatever the file says.

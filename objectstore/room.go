@@ -17,8 +17,7 @@ var errBeyondMemory = errors.New("the value is larger than the memory limit and 
 // tryReserve takes n bytes of memory if that needs no waiting. mu held.
 func (s *Store) tryReserve(n int64) bool {
 	if len(s.mem.line) == 0 && s.hardUse()+n <= s.mem.limit {
-		for s.mem.used+n > s.mem.limit {
-			s.evict(s.clean.first)
+		for s.mem.used+n > s.mem.limit && s.evict() {
 		}
 	}
 	return s.mem.take(n)
@@ -65,7 +64,7 @@ func (s *Store) reserve(n int64, owner string) error {
 }
 
 // hardUse is the memory that dropping all clean values would not free. mu held.
-func (s *Store) hardUse() int64 { return s.mem.used - s.clean.bytes }
+func (s *Store) hardUse() int64 { return s.mem.used - s.clean.bytes - s.cleanPageBytes }
 
 // makeRoom serves the line as far as dropping clean values does, and has the rest written to disk. mu held.
 func (s *Store) makeRoom() {
@@ -73,18 +72,31 @@ func (s *Store) makeRoom() {
 		if s.hardUse()+w.need > s.mem.limit {
 			break // keep what would be dropped in vain
 		}
-		s.evict(s.clean.first)
+		if !s.evict() {
+			break
+		}
 	}
 	s.wakeSpill()
-	if s.mem.head() != nil && s.dirtySmall.count > 0 {
-		kick(s.flushKick)
-	}
 }
 
-// evict drops a clean value from memory. mu held.
-func (s *Store) evict(e *entry) {
-	s.dropMemory(e)
+// evict drops the value, or page of small values, that has been clean the longest, and says whether there was
+// one. mu held.
+func (s *Store) evict() bool {
+	e := s.clean.first
+	if p := s.cleanPages.Front(); p != nil && (e == nil || p.Value.(*page).turn < e.turn) && s.evictPage() {
+		s.count.evictions++
+		return true
+	}
+	if e = s.clean.first; e == nil {
+		return false
+	}
 	s.count.evictions++
+	if e.secondary {
+		s.evictSecondary(e)
+		return true
+	}
+	s.dropMemory(e)
+	return true
 }
 
 // mustSpill says whether a dirty value should be written now. mu held.
@@ -92,16 +104,21 @@ func (s *Store) mustSpill() bool {
 	if s.dirtyLarge.count == 0 {
 		return false
 	}
-	hard := s.hardUse()
+	hard := s.hardUse() - s.spilling
 	if w := s.mem.head(); w != nil && hard+w.need > s.mem.limit {
 		return true
 	}
 	return hard > s.mem.limit/100*spillAbove
 }
 
+// wakeSpill wakes those who write to disk if they are needed. mu held.
 func (s *Store) wakeSpill() {
 	if s.mustSpill() {
 		kick(s.spillKick)
+	}
+	if s.mem.head() != nil || s.hardUse() > s.mem.limit/100*spillAbove {
+		kick(s.flushKick)
+		kick(s.pressKick)
 	}
 }
 
@@ -110,12 +127,11 @@ func (s *Store) wakeSpill() {
 func (s *Store) place(e *entry) {
 	switch {
 	case e.buf == nil || e.pinned || e.busy || e.list != nil:
-	case e.onDisk():
+	case e.loc != nil || e.secondary:
+		s.turn++
+		e.turn = s.turn
 		s.clean.pushBack(e)
 		s.makeRoom()
-	case e.inline:
-		s.dirtySmall.pushBack(e)
-		kick(s.flushKick)
 	default:
 		s.dirtyLarge.pushBack(e)
 		s.wakeSpill()
@@ -135,10 +151,8 @@ func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
 }
 
 // free takes the memory of a value back. mu held.
-func (s *Store) free(buf []byte, inline bool) {
-	if !inline {
-		s.pool.put(buf)
-	}
+func (s *Store) free(buf []byte) {
+	s.pool.put(buf)
 	s.mem.give(int64(cap(buf)))
 	if s.mem.used == 0 && s.pool.cached > idleReserve && !s.idle {
 		s.idle = true
@@ -148,12 +162,29 @@ func (s *Store) free(buf []byte, inline bool) {
 
 // full describes why a request for memory was refused. mu held.
 func (s *Store) full(need int64) *FullError {
-	e := &FullError{Need: need, Limit: s.mem.limit, Unsealed: s.unsealed, Dirty: s.dirtyLarge.bytes + s.dirtySmall.bytes}
+	e := &FullError{Need: need, Limit: s.mem.limit, Unsealed: s.unsealed, Dirty: s.dirtyLarge.bytes + s.dirtySmall()}
 	e.Pinned = max(s.hardUse()-e.Unsealed-e.Dirty, 0)
 	if s.dirtyLarge.count > 0 {
 		e.Cause = s.disk.trouble
-	} else if s.dirtySmall.count > 0 {
+	} else if s.dirtySmall() > 0 {
 		e.Cause = s.indexTrouble
 	}
 	return e
+}
+
+// notFull is err, but nil when it says that there is no room.
+func notFull(err error) error {
+	if errors.Is(err, ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// evictSecondary drops a clean copy of what another store keeps. Holders of it find it gone. mu held.
+func (s *Store) evictSecondary(e *entry) {
+	if _, free, err := s.refs.Drop(e.id); err == nil && free {
+		s.count.remove(e)
+		e.dropped = true
+	}
+	s.dropMemory(e)
 }

@@ -10,9 +10,16 @@ import (
 // idleAfter is how long an empty store keeps its mapped memory for the next job.
 const idleAfter = time.Second
 
-// spillLoop writes dirty values to disk when memory gets short, and removes files that nobody needs. It is the
-// only writer of the current file.
-func (s *Store) spillLoop() {
+// spiller is one of the goroutines that write dirty values to disk when memory gets short. Each fills files of
+// its own. They also remove files that nobody needs, and compact those that are mostly dead.
+type spiller struct {
+	s       *Store
+	current *spillFile // guarded by the store's mutex
+	copyBuf []byte
+}
+
+func (w *spiller) loop() {
+	s := w.s
 	defer s.loops.Done()
 	retry, idle := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer retry.Stop()
@@ -29,15 +36,7 @@ func (s *Store) spillLoop() {
 			s.trimIdle()
 		}
 		s.mu.Lock()
-		again := s.removeGarbage()
-		for !s.closed && s.mustSpill() {
-			if wait := time.Until(s.disk.retryAt); wait > 0 {
-				again = true
-				break
-			}
-			s.spillOne()
-			again = s.removeGarbage()
-		}
+		again := w.work()
 		idling := s.idle
 		s.mu.Unlock()
 		if again {
@@ -50,6 +49,33 @@ func (s *Store) spillLoop() {
 	}
 }
 
+// work does what there is to do, and says whether to look again in a while. mu held; let go meanwhile.
+func (w *spiller) work() (again bool) {
+	s := w.s
+	again = s.removeGarbage()
+	for !s.closed {
+		must := s.mustSpill()
+		if must {
+			kick(s.spillKick) // another writer may help
+		}
+		if wait := time.Until(s.disk.retryAt); wait > 0 {
+			return again || must
+		}
+		switch victim := s.disk.victim(); {
+		case must:
+			w.spillOne()
+		case victim != nil:
+			if !w.compact(victim) {
+				return true
+			}
+		default:
+			return again
+		}
+		again = s.removeGarbage()
+	}
+	return again
+}
+
 // trimIdle returns mapped memory to the system if the store is still empty.
 func (s *Store) trimIdle() {
 	s.mu.Lock()
@@ -60,8 +86,19 @@ func (s *Store) trimIdle() {
 	}
 }
 
+// file returns the file to append to, marked busy. mu held.
+func (w *spiller) file() *spillFile {
+	if w.current == nil || !w.current.filling {
+		w.current = w.s.disk.newFile()
+		w.current.filling = true
+	}
+	w.current.busy = true
+	return w.current
+}
+
 // spillOne writes the oldest dirty value to disk. mu held; let go while writing.
-func (s *Store) spillOne() {
+func (w *spiller) spillOne() {
+	s := w.s
 	e := s.dirtyLarge.first
 	need := recordSize(e.size)
 	if err := s.disk.take(need); err != nil {
@@ -70,13 +107,11 @@ func (s *Store) spillOne() {
 	}
 	e.unlist()
 	e.busy = true
-	sf := s.disk.current
-	if sf == nil {
-		sf = s.disk.newFile()
-		s.disk.current = sf
-	}
-	sf.busy = true
+	charge := e.charge()
+	s.spilling += charge
+	sf := w.file()
 	off := sf.size
+	started := time.Now()
 	s.mu.Unlock()
 
 	sum, err := appendRecord(s.disk.files, sf, e)
@@ -85,7 +120,9 @@ func (s *Store) spillOne() {
 	}
 
 	s.mu.Lock()
+	s.spilling -= charge
 	sf.busy, e.busy = false, false
+	s.count.spillTime += time.Since(started)
 	if err != nil {
 		s.disk.bytes -= need
 		s.diskFailed(fmt.Errorf("spill to %s: %w", sf.path, err))
@@ -93,16 +130,15 @@ func (s *Store) spillOne() {
 			s.dirtyLarge.pushFront(e)
 		}
 	} else {
-		s.diskWorks()
+		s.spilled(e, &location{file: sf, off: off, sum: sum})
 		sf.size += need
-		sf.live++
-		e.loc = &location{file: sf, off: off, sum: sum}
-		s.indexed++
-		s.count.spills++
-		s.count.bytesSpilled += e.size
-		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})
-		kick(s.flushKick)
+		sf.records++
 	}
+	s.written(e, sf)
+}
+
+// written takes note that a value is no longer being written. mu held.
+func (s *Store) written(e *entry, sf *spillFile) {
 	if e.dropped {
 		s.reclaim(e)
 	} else {
@@ -111,16 +147,42 @@ func (s *Store) spillOne() {
 	s.disk.settle(sf)
 }
 
+// spilled takes note that a value is on disk. mu held.
+func (s *Store) spilled(e *entry, loc *location) {
+	s.diskWorks()
+	s.disk.adopt(e, loc)
+	s.indexed.Add(1)
+	s.count.spills++
+	s.count.bytesSpilled += e.size
+	s.noteLocation(e)
+}
+
+// noteLocation has the index say where a value is. mu held.
+func (s *Store) noteLocation(e *entry) {
+	l := spilled{owner: e.owner, size: e.size, off: e.loc.off, sum: e.loc.sum, file: e.loc.file.name()}
+	s.changes = append(s.changes, indexOp{key: locationKey(e.id), value: l.encode()})
+	s.changed++
+	kick(s.flushKick)
+}
+
 // appendRecord writes e after what the file has, and makes the file first if need be. Borrows e.buf.
 func appendRecord(files filesystem, sf *spillFile, e *entry) (uint64, error) {
-	if sf.f == nil {
-		f, err := files.Create(sf.path)
-		if err != nil {
-			return 0, err
-		}
-		sf.f, sf.made = f, true
+	if err := sf.make(files); err != nil {
+		return 0, err
 	}
 	return writeRecord(sf.f, sf.size, e.id, e.buf)
+}
+
+func (sf *spillFile) make(files filesystem) error {
+	if sf.f != nil {
+		return nil
+	}
+	f, err := files.Create(sf.path)
+	if err != nil {
+		return err
+	}
+	sf.f, sf.made = f, true
+	return nil
 }
 
 // diskFailed remembers why spilling stopped and when to try again. mu held.
@@ -139,6 +201,10 @@ func (s *Store) removeGarbage() (failed bool) {
 	list := s.disk.garbage
 	s.disk.garbage = nil
 	for _, sf := range list {
+		if s.cfg.Recover && sf.after > s.settled {
+			s.disk.garbage = append(s.disk.garbage, sf) // the index may still lead here; flushing kicks again
+			continue
+		}
 		s.mu.Unlock()
 		var err error
 		if sf.f != nil {

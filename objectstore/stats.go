@@ -1,6 +1,9 @@
 package objectstore
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Tier counts the objects that have their bytes in one place.
 type Tier struct{ Objects, Bytes int64 }
@@ -28,19 +31,28 @@ type Stats struct {
 	Spills, Restores   int64 // values written to spill files; values read back from disk
 	BytesSpilled       int64
 	BytesRestored      int64
-	Evictions          int64  // values dropped from memory because they are on disk too
-	Trouble            string // why the last write to disk failed; "" when it did not
+	Evictions          int64         // values and pages of small ones dropped from memory because they are on disk too
+	SpillTime          time.Duration // that writing spilled values took, on all writers together
+	RestoreTime        time.Duration // that reading large values back took, for all readers together
+	BytesCompacted     int64         // moved from spill files that were mostly dead
+	IndexBytes         int64         // of memory that the index of objects takes, beside MemoryLimit
+	BadgerBytes        int64         // of Badger's files
+	Trouble            string        // why the last write to disk failed; "" when it did not
 }
 
 // Stats returns the current figures.
 func (s *Store) Stats() Stats {
+	small := make([]smallCounts, len(s.shards))
+	for i, sh := range s.shards {
+		small[i] = sh.counts()
+	}
+	badger := s.index.size()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.count
 	st := Stats{
-		Objects: c.inline.Objects + c.large.Objects,
-		Bytes:   c.inline.Bytes + c.large.Bytes,
-		Inline:  c.inline,
+		Objects: c.large.Objects,
+		Bytes:   c.large.Bytes,
 		Memory:  c.resident,
 		Spilled: Tier{c.large.Objects - c.resident.Objects, c.large.Bytes - c.resident.Bytes},
 
@@ -56,7 +68,21 @@ func (s *Store) Stats() Stats {
 
 		Puts: c.puts, Gets: c.gets, BytesPut: c.bytesPut, BytesGot: c.bytesGot,
 		Spills: c.spills, Restores: c.restores, BytesSpilled: c.bytesSpilled, BytesRestored: c.bytesRestored,
-		Evictions: c.evictions,
+		Evictions: c.evictions, SpillTime: c.spillTime, RestoreTime: c.restoreTime, BytesCompacted: c.compacted,
+		IndexBytes: s.refs.Bytes(), BadgerBytes: badger,
+	}
+	for _, n := range small {
+		st.Objects += n.tier.Objects
+		st.Bytes += n.tier.Bytes
+		st.Inline.Objects += n.tier.Objects
+		st.Inline.Bytes += n.tier.Bytes
+		st.Puts += n.puts
+		st.Gets += n.gets
+		st.BytesPut += n.bytesPut
+		st.BytesGot += n.bytesGot
+		st.Restores += n.restores
+		st.BytesRestored += n.bytesRestored
+		st.IndexBytes += n.indexBytes
 	}
 	for _, err := range []error{s.disk.trouble, s.indexTrouble} {
 		if err != nil {
@@ -68,35 +94,32 @@ func (s *Store) Stats() Stats {
 
 func (t Tier) String() string { return fmt.Sprintf("%d objects, %s", t.Objects, bytesText(t.Bytes)) }
 
-// counters are the sums behind Stats, kept as things happen. Guarded by the store's mutex.
+// counters are the sums behind Stats for large values, kept as things happen. Guarded by the store's mutex.
 type counters struct {
-	inline, large, resident Tier
+	large, resident Tier
 
 	puts, gets, bytesPut, bytesGot                int64
 	spills, restores, bytesSpilled, bytesRestored int64
-	evictions                                     int64
+	evictions, compacted                          int64
+	spillTime, restoreTime                        time.Duration
 }
 
 func (t *Tier) add(e *entry)    { t.Objects, t.Bytes = t.Objects+1, t.Bytes+e.size }
 func (t *Tier) remove(e *entry) { t.Objects, t.Bytes = t.Objects-1, t.Bytes-e.size }
 
-// add counts a new object.
-func (c *counters) add(e *entry) {
-	if e.inline {
-		c.inline.add(e)
-	} else {
-		c.large.add(e)
-	}
-}
-
 // remove counts off an object that is dropped.
 func (c *counters) remove(e *entry) {
-	if e.inline {
-		c.inline.remove(e)
-		return
-	}
 	c.large.remove(e)
 	if e.buf != nil {
 		c.resident.remove(e)
 	}
+}
+
+// counts returns the sums of a shard.
+func (sh *shard) counts() smallCounts {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	n := sh.count
+	n.indexBytes = sh.refs.Bytes()
+	return n
 }

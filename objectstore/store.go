@@ -1,11 +1,13 @@
 package objectstore
 
 import (
+	stdlist "container/list"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"manta/objectstore/refcount"
 )
@@ -16,37 +18,47 @@ type Store struct {
 	lock  *os.File
 	index *index
 
-	mu      sync.Mutex // guards all below, and what the fields point to
+	shards   []*shard // small values; immutable after Open
+	pageSize int
+
+	mu      sync.Mutex // guards all below up to count, and what the fields point to
 	closed  bool
-	refs    *refcount.Table[ID]
-	entries map[ID]*entry
-	writers map[*Writer]struct{} // unsealed
+	refs    *refcount.Table[ID, *entry] // of large values
+	writers map[*Writer]struct{}        // unsealed
 	mem     budget
 	pool    buffers
 	idle    bool // the store became empty: what it keeps mapped is to be looked at
 	disk    disk
 
 	// An entry in memory that nobody reads stands in one of these.
-	clean        list // also on disk; dropped when room is needed
-	dirtyLarge   list // to be spilled when memory gets short
-	dirtySmall   list // to be written to Badger soon; pinned ones stand here too
-	unsealed     int64
-	indexed      int       // objects on disk, with those about to be: while any, the index must stay
-	flushing     bool      // a batch is being written to Badger
-	changes      []indexOp // of the index, not written yet
-	indexTrouble error     // why the last write of the index failed
+	clean          list         // also on disk; dropped when room is needed
+	dirtyLarge     list         // to be spilled when memory gets short
+	cleanPages     stdlist.List // of pages
+	cleanPageBytes int64
+	turn           uint64 // counts what became clean
+	unsealed       int64
+	spilling       int64     // bytes of memory of values that are being written
+	changes        []indexOp // of the index, not written yet
+	changed        uint64    // how many there ever were
+	settled        uint64    // how many of them are on disk
+	indexTrouble   error     // why the last write of the index failed
+	count          counters
 
-	count counters
+	indexed  atomic.Int64 // entries in Badger, with those about to be: while any, it must stay
+	awaited  atomic.Int64 // calls of Wait
+	arrivals arrivals
+	recovery Recovery // immutable after Open
 
 	ops       sync.WaitGroup // calls inside; Add only while not closed
 	done      chan struct{}  // closed by Close
 	spillKick chan struct{}
 	flushKick chan struct{}
+	pressKick chan struct{} // memory is short: flush at once
 	loops     sync.WaitGroup
 }
 
-// Open makes the store in its directory. What an earlier store left there is removed: objects do not outlive
-// the process that made them.
+// Open makes the store in its directory. What an earlier store left there is removed; with Config.Recover what
+// is whole comes back instead: values that were on disk, each held by its owner alone, whoever held it before.
 func Open(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -59,28 +71,60 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sweep(cfg.Dir); err != nil {
+	s := newStore(cfg, lock)
+	if err := s.start(); err != nil {
+		_ = s.index.close()
+		_ = s.disk.close()
 		lock.Close()
-		return nil, fmt.Errorf("objectstore: %w", err)
+		return nil, err
 	}
-	s := &Store{
+	s.loops.Add(1 + cfg.SpillWriters)
+	go s.flushLoop()
+	for range cfg.SpillWriters {
+		w := &spiller{s: s}
+		go w.loop()
+	}
+	return s, nil
+}
+
+func newStore(cfg Config, lock *os.File) *Store {
+	return &Store{
 		cfg:       cfg,
 		lock:      lock,
 		index:     &index{dir: indexDir(cfg.Dir), files: cfg.files},
-		refs:      refcount.New[ID](),
-		entries:   map[ID]*entry{},
+		refs:      refcount.New[ID, *entry](hashID, refcount.Memory{}),
 		writers:   map[*Writer]struct{}{},
 		mem:       budget{limit: cfg.MemoryLimit},
 		pool:      buffers{limit: cfg.MemoryLimit, free: map[int64][][]byte{}},
-		disk:      disk{files: cfg.files, dir: spillDir(cfg.Dir), limit: cfg.DiskLimit, fileSize: cfg.SpillFile},
+		pageSize:  pageSizeFor(cfg.MemoryLimit),
+		disk:      disk{files: cfg.files, dir: spillDir(cfg.Dir), limit: cfg.DiskLimit, fileSize: cfg.SpillFile, all: map[*spillFile]struct{}{}},
 		done:      make(chan struct{}),
 		spillKick: make(chan struct{}, 1),
 		flushKick: make(chan struct{}, 1),
+		pressKick: make(chan struct{}, 1),
 	}
-	s.loops.Add(2)
-	go s.spillLoop()
-	go s.flushLoop()
-	return s, nil
+}
+
+// start makes the directory what the config asks for, and takes over what is in it.
+func (s *Store) start() error {
+	shards := 1
+	if s.cfg.MemoryLimit >= shardedAbove {
+		shards = mostShards
+	}
+	m, err := openMarker(s.cfg.Dir, s.cfg.Recover, shards)
+	if err != nil {
+		return err
+	}
+	for i := range m.Shards {
+		s.shards = append(s.shards, newShard(s, i))
+	}
+	if s.cfg.Recover {
+		return s.recover()
+	}
+	if err := sweep(s.cfg.Dir); err != nil {
+		return fmt.Errorf("objectstore: %w", err)
+	}
+	return nil
 }
 
 func indexDir(dir string) string { return filepath.Join(dir, "index") }
@@ -97,7 +141,8 @@ func sweep(dir string) error {
 	return os.Mkdir(spillDir(dir), 0o700)
 }
 
-// Close refuses new calls, ends waiting ones with ErrClosed, waits for the rest and removes what is on disk.
+// Close refuses new calls, ends waiting ones with ErrClosed, waits for the rest and removes what is on disk; with
+// Config.Recover it writes there what is only in memory, as far as that is possible, and leaves it.
 // Objects that are still pinned keep their bytes until they are released.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -116,21 +161,31 @@ func (s *Store) Close() error {
 	}
 	s.ops.Wait()
 	s.loops.Wait()
-	errs := []error{s.index.close()}
+	var errs []error
+	if s.cfg.Recover {
+		errs = append(errs, s.save())
+	}
+	errs = append(errs, s.index.close())
+	for _, sh := range s.shards {
+		sh.shut()
+	}
 
 	s.mu.Lock()
 	s.idle = true // nobody is left to be told
-	for _, e := range s.entries {
-		if !e.pinned {
+	s.refs.All(1, -1, func(slot refcount.Slot) {
+		if e := *s.refs.Value(slot); !e.pinned {
 			s.dropMemory(e)
 		}
-	}
+	})
 	s.pool.limit = 0 // what pinned objects give back goes straight to the system
 	s.pool.trim(0)
 	errs = append(errs, s.disk.close())
 	s.mu.Unlock()
 
-	errs = append(errs, sweep(s.cfg.Dir), os.Remove(spillDir(s.cfg.Dir)), s.lock.Close())
+	if !s.cfg.Recover {
+		errs = append(errs, sweep(s.cfg.Dir), os.Remove(spillDir(s.cfg.Dir)), os.Remove(markerPath(s.cfg.Dir)))
+	}
+	errs = append(errs, s.lock.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("objectstore: close: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 )
 
@@ -118,54 +117,6 @@ func TestConcurrentUse(t *testing.T) {
 	st := s.Stats()
 	require.Positive(t, read.Load())
 	t.Logf("%d values read, %d gone; %d spills, %d restores, %d evictions", read.Load(), lost.Load(), st.Spills, st.Restores, st.Evictions)
-}
-
-// The index says exactly what is on disk.
-func TestIndexAgreesWithDisk(t *testing.T) {
-	s := open(t, nil)
-	ids := fill(t, s)
-	for i := range 200 {
-		ids = append(ids, put(t, s, "job", value(uint64(i), i)))
-	}
-	for i, id := range ids {
-		if i%3 == 0 {
-			require.NoError(t, s.Release(id, "job"))
-		}
-	}
-	agree := func() (err error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.dirtySmall.count+len(s.changes) > 0 || s.flushing {
-			return errors.New("not all is written")
-		}
-		want := map[string][]byte{}
-		for id, e := range s.entries {
-			op := indexOp{id: id, owner: e.owner, value: e.buf, loc: e.loc, size: e.size, inline: e.inline}
-			if e.onDisk() {
-				want[string(indexKey(id))] = op.encode()
-			}
-		}
-		require.NotEmpty(t, want)
-		return s.index.db.View(func(txn *badger.Txn) error {
-			it := txn.NewIterator(badger.DefaultIteratorOptions)
-			defer it.Close()
-			for it.Rewind(); it.Valid(); it.Next() {
-				key := string(it.Item().Key())
-				got, err := it.Item().ValueCopy(nil)
-				require.NoError(t, err)
-				if !bytes.Equal(want[key], got) {
-					return fmt.Errorf("%x: got %q, want %q", key, got, want[key])
-				}
-				delete(want, key)
-			}
-			if len(want) > 0 {
-				return fmt.Errorf("%d entries are missing", len(want))
-			}
-			return nil
-		})
-	}
-	require.Eventually(t, func() bool { return agree() == nil }, 10*time.Second, 5*time.Millisecond)
-	require.NoError(t, agree())
 }
 
 // When nothing on disk is alive the index starts anew, and is right for what comes next.

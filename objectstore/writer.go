@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/zeebo/xxh3"
 )
@@ -11,18 +12,16 @@ import (
 // Writer fills one object. It is for one goroutine, but may be ended from another: when the owner ends or the
 // store closes, an unsealed object goes and its space returns, and the writer's calls fail with that reason.
 type Writer struct {
-	s      *Store
-	id     ID
-	owner  string
-	size   int64
-	inline bool
+	s         *Store
+	id        ID
+	owner     string
+	size      int64
+	secondary bool
 
 	mu      sync.Mutex // held while the bytes are touched; taken before the store's mutex
 	err     error      // why the writer takes no more
 	written int64
-	buf     []byte // nil for a direct writer
-	counted bool   // buf is in the memory budget; a small value that found no room is not
-	through bool   // is in Badger, or may be
+	buf     []byte // nil for a direct writer; of the Go heap for a small value, which is put in its place by Seal
 	direct  *spillFile
 	sum     *xxh3.Hasher // of a direct writer
 }
@@ -30,12 +29,25 @@ type Writer struct {
 // Create starts an object of exactly size bytes. It waits for room in memory. A value that can never fit there,
 // and one that finds no room in time, is written straight to disk. The error is ErrFull when that fails too.
 func (s *Store) Create(owner string, size int64) (*Writer, error) {
-	if size < 0 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrSize, size)
+	small := size <= int64(s.cfg.InlineMax)
+	return s.create(&Writer{s: s, id: newID(small), owner: owner, size: size})
+}
+
+// CreateCopy starts a copy of an object that another store keeps, under the same id. When room is needed it is
+// not spilled but goes as a whole, and its id is unknown then. A small value is kept as any other is.
+func (s *Store) CreateCopy(owner string, id ID, size int64) (*Writer, error) {
+	if id.small() != (size <= int64(s.cfg.InlineMax)) {
+		return nil, fmt.Errorf("%w: %d bytes do not go with the id %s", ErrSize, size, id)
 	}
-	w := &Writer{s: s, id: newID(), owner: owner, size: size, inline: size <= int64(s.cfg.InlineMax)}
-	if w.inline {
-		w.buf = alignedHeap(int(size))
+	return s.create(&Writer{s: s, id: id, owner: owner, size: size, secondary: true})
+}
+
+func (s *Store) create(w *Writer) (*Writer, error) {
+	if w.size < 0 {
+		return nil, fmt.Errorf("%w: %d bytes", ErrSize, w.size)
+	}
+	if w.id.small() {
+		w.buf = make([]byte, w.size)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,43 +55,43 @@ func (s *Store) Create(owner string, size int64) (*Writer, error) {
 		return nil, err
 	}
 	defer s.end()
-	if s.refs.Ended(owner) {
-		return nil, fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
+	if s.refs.Ended(w.owner) {
+		return nil, fmt.Errorf("%w: %s", ErrOwnerEnded, w.owner)
 	}
-	if err := s.prepare(w); err != nil {
-		return nil, err
+	if !w.id.small() {
+		if err := s.prepare(w); err != nil {
+			return nil, err
+		}
 	}
 	// The lock may have been let go: look again before the writer counts.
 	err := error(nil)
 	if s.closed {
 		err = ErrClosed
-	} else if s.refs.Ended(owner) {
-		err = fmt.Errorf("%w: %s", ErrOwnerEnded, owner)
+	} else if s.refs.Ended(w.owner) {
+		err = fmt.Errorf("%w: %s", ErrOwnerEnded, w.owner)
 	}
 	if err != nil {
 		s.giveUp(w)
 		return nil, err
 	}
-	if w.counted {
+	if !w.id.small() {
 		s.unsealed += int64(cap(w.buf))
 	}
 	s.writers[w] = struct{}{}
 	return w, nil
 }
 
-// prepare gives the writer its place: memory, or a file. mu held; may be let go.
+// ID returns the id that the object will have. It names nothing before Seal.
+func (w *Writer) ID() ID { return w.id }
+
+// prepare gives a large value its place: memory, or a file. mu held; may be let go.
 func (s *Store) prepare(w *Writer) error {
-	if w.inline {
-		w.counted = s.tryReserve(w.size)
-		return nil
-	}
 	need := capacityFor(w.size, s.mem.limit)
 	err := s.reserve(need, w.owner)
 	if err == nil {
 		w.buf, err = s.allocate(w.size, need)
-		w.counted = err == nil
 	}
-	if full := (*FullError)(nil); errors.As(err, &full) {
+	if full := (*FullError)(nil); errors.As(err, &full) && !w.secondary {
 		if direct := s.openDirect(w); direct != nil {
 			full.Cause = direct
 			return full
@@ -100,6 +112,7 @@ func (s *Store) openDirect(w *Writer) error {
 	f, err := s.disk.files.Create(sf.path)
 	s.mu.Lock()
 	if err != nil {
+		s.disk.dead += sf.size
 		s.disk.forget(sf)
 		return fmt.Errorf("write to disk: %w", err)
 	}
@@ -151,53 +164,34 @@ func (w *Writer) Seal() (ID, error) {
 		w.stop(fmt.Errorf("%w: %d of %d bytes", ErrSize, w.written, w.size))
 		return ID{}, w.err
 	}
-	if err := w.finishDisk(); err != nil {
-		w.stop(err)
-		return ID{}, err
-	}
-	if err := w.s.seal(w); err != nil {
+	if err := w.finish(); err != nil {
 		w.stop(err)
 		return ID{}, err
 	}
 	w.err = ErrSealed
+	w.s.arrived(w.id)
 	return w.id, nil
 }
 
-// finishDisk writes what must be on disk before the object can be seen.
-func (w *Writer) finishDisk() error {
+// finish puts a complete value where it belongs and makes it an object. w.mu held.
+func (w *Writer) finish() error {
 	s := w.s
-	switch {
-	case w.direct != nil:
+	if w.id.small() {
+		if err := s.putSmall(w.id, w.owner, len(w.buf), [][]byte{w.buf}); err != nil {
+			return err
+		}
+		w.buf = nil
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.writers, w)
+		return nil
+	}
+	if w.direct != nil {
 		if err := writeFull(w.direct.f, header(w.id, w.size, w.sum.Sum64()), 0); err != nil {
 			return w.diskFull(err)
 		}
-	case w.inline && !w.counted:
-		return s.writeThrough(w)
 	}
-	return nil
-}
-
-// writeThrough puts a small value that found no room in memory into Badger.
-func (s *Store) writeThrough(w *Writer) error {
-	s.mu.Lock()
-	err := s.begin()
-	if err == nil {
-		s.indexed++ // before the write, or the index could be reset between it and seal
-		w.through = true
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	defer s.end()
-	if err := s.index.write([]indexOp{{id: w.id, owner: w.owner, value: w.buf, inline: true}}); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		full := s.full(w.size)
-		full.Cause = err
-		return full
-	}
-	return nil
+	return s.seal(w)
 }
 
 // seal turns a complete writer into an entry.
@@ -207,35 +201,26 @@ func (s *Store) seal(w *Writer) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.refs.Add(w.id, w.owner); err != nil {
+	e := &entry{id: w.id, owner: w.owner, size: w.size, secondary: w.secondary, born: time.Now()}
+	slot, err := s.refs.Add(w.id, w.owner, e)
+	if err != nil {
 		return holdError(err, w.id, w.owner)
 	}
-	e := &entry{id: w.id, owner: w.owner, size: w.size, inline: w.inline}
-	s.entries[e.id] = e
-	s.count.add(e)
-	switch {
-	case w.direct != nil:
-		w.direct.busy = false
-		w.direct.live = 1
-		e.loc = &location{file: w.direct, sum: w.sum.Sum64()}
-		s.indexed++
-		s.count.spills++
-		s.count.bytesSpilled += e.size
-		s.changes = append(s.changes, indexOp{id: e.id, owner: e.owner, loc: e.loc, size: e.size})
-		kick(s.flushKick)
-		s.diskWorks()
-		s.wakeSpill()
-	case w.counted:
-		s.unsealed -= int64(cap(w.buf))
-		s.setMemory(e, w.buf)
-		s.place(e)
-	default:
-		e.stored = true
-	}
-	w.buf, w.direct, w.through = nil, nil, false
+	e.slot = slot
+	s.count.large.add(e)
 	delete(s.writers, w)
 	s.count.puts++
 	s.count.bytesPut += w.size
+	if w.direct != nil {
+		w.direct.busy = false
+		s.spilled(e, &location{file: w.direct, sum: w.sum.Sum64()})
+		s.wakeSpill()
+	} else {
+		s.unsealed -= int64(cap(w.buf))
+		s.setMemory(e, w.buf)
+		s.place(e)
+	}
+	w.buf, w.direct = nil, nil
 	return nil
 }
 
@@ -257,7 +242,7 @@ func (w *Writer) stop(reason error) {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.counted {
+	if !w.id.small() {
 		s.unsealed -= int64(cap(w.buf))
 	}
 	s.giveUp(w)
@@ -266,21 +251,17 @@ func (w *Writer) stop(reason error) {
 
 // giveUp returns what prepare took. mu held.
 func (s *Store) giveUp(w *Writer) {
-	if w.counted {
-		s.free(w.buf, w.inline)
+	if w.buf != nil && !w.id.small() {
+		s.free(w.buf)
 		s.makeRoom()
 	}
 	if w.direct != nil {
 		w.direct.busy = false
+		s.disk.dead += w.direct.size
 		s.disk.settle(w.direct)
 		kick(s.spillKick)
 	}
-	if w.through {
-		s.indexed--
-		s.changes = append(s.changes, indexOp{id: w.id})
-		kick(s.flushKick)
-	}
-	w.buf, w.direct, w.counted, w.through = nil, nil, false, false
+	w.buf, w.direct = nil, nil
 }
 
 // openWriters returns the unsealed writers that match. mu held.
@@ -299,6 +280,14 @@ func (s *Store) Put(owner string, parts ...[]byte) (ID, error) {
 	size := int64(0)
 	for _, p := range parts {
 		size += int64(len(p))
+	}
+	if size <= int64(s.cfg.InlineMax) {
+		id := newID(true)
+		if err := s.putSmall(id, owner, int(size), parts); err != nil {
+			return ID{}, err
+		}
+		s.arrived(id)
+		return id, nil
 	}
 	w, err := s.Create(owner, size)
 	if err != nil {

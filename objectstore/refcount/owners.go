@@ -5,58 +5,52 @@ package refcount
 const endedKept = 4096
 
 // ownership is the list of the objects of one owner, so that ending a job costs what the job had.
-type ownership[K comparable] struct {
+type ownership struct {
 	name string
-	head *record[K]
+	head Slot
 }
 
 // owners finds the objects of an owner and remembers which owners have ended.
-type owners[K comparable] struct {
-	byName map[string]*ownership[K] // only owners with objects
+type owners struct {
+	list   []ownership
+	byName map[string]uint32 // only owners with objects
+	free   []uint32          // numbers in list that no owner has
 	ended  map[string]struct{}
 	ring   []string // the names in ended, oldest at index at once the ring is full
 	at     int
 }
 
-func newOwners[K comparable]() owners[K] {
-	return owners[K]{byName: map[string]*ownership[K]{}, ended: map[string]struct{}{}}
+func newOwners() owners {
+	return owners{byName: map[string]uint32{}, ended: map[string]struct{}{}}
 }
 
-func (o *owners[K]) hasEnded(name string) bool {
+func (o *owners) hasEnded(name string) bool {
+	if len(o.ended) == 0 {
+		return false
+	}
 	_, ok := o.ended[name]
 	return ok
 }
 
-func (o *owners[K]) adopt(name string, r *record[K]) {
-	own := o.byName[name]
-	if own == nil {
-		own = &ownership[K]{name: name}
-		o.byName[name] = own
+// number returns the owner's number, a new one if it has no object.
+func (o *owners) number(name string) uint32 {
+	if n, ok := o.byName[name]; ok {
+		return n
 	}
-	r.owner, r.next = own, own.head
-	if own.head != nil {
-		own.head.prev = r
-	}
-	own.head = r
-}
-
-func (o *owners[K]) disown(r *record[K]) {
-	if r.prev != nil {
-		r.prev.next = r.next
+	var n uint32
+	if k := len(o.free); k > 0 {
+		n, o.free = o.free[k-1], o.free[:k-1]
+		o.list[n] = ownership{name: name}
 	} else {
-		r.owner.head = r.next
+		n = uint32(len(o.list))
+		o.list = append(o.list, ownership{name: name})
 	}
-	if r.next != nil {
-		r.next.prev = r.prev
-	}
-	if r.owner.head == nil {
-		delete(o.byName, r.owner.name)
-	}
-	r.prev, r.next = nil, nil
+	o.byName[name] = n
+	return n
 }
 
-// end remembers the name and returns the head of its list of objects.
-func (o *owners[K]) end(name string) *record[K] {
+// end remembers the name and returns the first of its objects, 0 if there is none.
+func (o *owners) end(name string) Slot {
 	if !o.hasEnded(name) {
 		if len(o.ring) < endedKept {
 			o.ring = append(o.ring, name)
@@ -67,11 +61,40 @@ func (o *owners[K]) end(name string) *record[K] {
 		}
 		o.ended[name] = struct{}{}
 	}
-	if own := o.byName[name]; own != nil {
-		return own.head
+	if n, ok := o.byName[name]; ok {
+		return o.list[n].head
 	}
-	return nil
+	return 0
+}
+
+// adopt puts a new record under its owner.
+func (t *Table[K, V]) adopt(owner string, s Slot) {
+	n := t.owners.number(owner)
+	own, r := &t.owners.list[n], t.records.at(s)
+	r.owner, r.next = n, own.head
+	if own.head != 0 {
+		t.records.at(own.head).prev = s
+	}
+	own.head = s
+}
+
+// disown takes a record from under its owner.
+func (t *Table[K, V]) disown(r *record[K, V]) {
+	own := &t.owners.list[r.owner]
+	if r.prev != 0 {
+		t.records.at(r.prev).next = r.next
+	} else {
+		own.head = r.next
+	}
+	if r.next != 0 {
+		t.records.at(r.next).prev = r.prev
+	}
+	if own.head == 0 {
+		delete(t.owners.byName, own.name)
+		*own = ownership{}
+		t.owners.free = append(t.owners.free, r.owner)
+	}
 }
 
 // Ended says whether an owner is known to have ended.
-func (t *Table[K]) Ended(owner string) bool { return t.owners.hasEnded(owner) }
+func (t *Table[K, V]) Ended(owner string) bool { return t.owners.hasEnded(owner) }

@@ -1,0 +1,93 @@
+package objectstore
+
+import (
+	"iter"
+	"time"
+
+	"manta/objectstore/refcount"
+)
+
+// ObjectInfo describes one object.
+type ObjectInfo struct {
+	ID      ID
+	Owner   string   // the job for which it was made
+	Holders []string // who keeps it; none when only a reader does
+	Size    int64
+	Tier    string // "memory", "disk", or "both"; small values on disk are in Badger
+	Small   bool
+	Copy    bool // of what another store keeps
+	Pins    int
+	Created time.Time // of a small value: when the first of its neighbours was made
+}
+
+// listChunk is how many objects are described while a lock is held.
+const listChunk = 1024
+
+// Objects goes over all objects, those too that are only pinned. It is not a snapshot: what is made or freed
+// meanwhile may be missed or not, but nothing that is there all the while is.
+func (s *Store) Objects() iter.Seq[ObjectInfo] {
+	return func(yield func(ObjectInfo) bool) {
+		var chunk []ObjectInfo
+		each := func(list func(from refcount.Slot) refcount.Slot) bool {
+			for from := refcount.Slot(1); from != 0; {
+				chunk = chunk[:0]
+				from = list(from)
+				for _, o := range chunk {
+					if !yield(o) {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		if !each(func(from refcount.Slot) refcount.Slot {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.refs.All(from, listChunk, func(slot refcount.Slot) { chunk = append(chunk, s.infoLarge(slot)) })
+		}) {
+			return
+		}
+		for _, sh := range s.shards {
+			if !each(func(from refcount.Slot) refcount.Slot {
+				sh.mu.Lock()
+				defer sh.mu.Unlock()
+				return sh.refs.All(from, listChunk, func(slot refcount.Slot) { chunk = append(chunk, sh.info(slot)) })
+			}) {
+				return
+			}
+		}
+	}
+}
+
+func tierName(memory, disk bool) string {
+	switch {
+	case memory && disk:
+		return "both"
+	case memory:
+		return "memory"
+	}
+	return "disk"
+}
+
+// infoLarge describes the object in a slot. mu held.
+func (s *Store) infoLarge(slot refcount.Slot) ObjectInfo {
+	e := *s.refs.Value(slot)
+	return ObjectInfo{
+		ID: e.id, Owner: e.owner, Holders: s.refs.Holders(slot), Size: e.size, Tier: tierName(e.buf != nil, e.loc != nil),
+		Copy: e.secondary, Pins: s.refs.Pins(slot), Created: e.born,
+	}
+}
+
+// info describes the object in a slot. mu held.
+func (sh *shard) info(slot refcount.Slot) ObjectInfo {
+	v := *sh.refs.Value(slot)
+	seg := sh.segments[v.segment]
+	memory := seg.page != nil && seg.page.readers.Load() >= 0
+	if c, ok := seg.hot[v.off]; ok && c.page.readers.Load() >= 0 {
+		memory = true
+	}
+	return ObjectInfo{
+		ID: sh.refs.Key(slot), Owner: sh.refs.Owner(slot), Holders: sh.refs.Holders(slot), Size: int64(v.size),
+		Tier: tierName(memory, seg.stored), Small: true, Pins: sh.refs.Pins(slot), Created: seg.born,
+	}
+}
