@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"manta/actors"
@@ -174,7 +176,12 @@ func remoteError(err error) error {
 		return nil
 	}
 	if st, ok := status.FromError(err); ok {
-		return &QueryError{Message: st.Message(), cause: err}
+		message := st.Message()
+		// The head says Unavailable of other nodes only in messages of its own.
+		if st.Code() == codes.Unavailable && strings.HasPrefix(message, "error reading from server") {
+			message = "the head ended before the query did"
+		}
+		return &QueryError{Message: message, cause: err}
 	}
 	return fmt.Errorf("planner: %w", err)
 }

@@ -48,26 +48,14 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	defer conn.Close()
 
 	q := &prepared{sql: req.Sql, files: map[string]dist.File{}}
-	kind, n, err := conn.StatementKind(ctx, req.Sql)
-	switch {
-	case err != nil && !isUnknown(err):
-		return nil, err
-	case err == nil && n != 1:
-		return nil, fmt.Errorf("planner: %d statements given; give one SELECT", n)
-	case err == nil && kind != "SELECT":
-		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
-	}
 	if q.setup, err = tableViews(req.Options.GetTables()); err != nil {
 		return nil, err
 	}
 	if err := makeTables(ctx, conn, q.setup); err != nil {
 		return nil, err
 	}
-	// Only now are the tables known, and with them the kind of a statement that reads them.
-	if kind, n, err = conn.StatementKind(ctx, req.Sql); err != nil {
+	if err := checkSelect(ctx, conn, req.Sql); err != nil {
 		return nil, err
-	} else if n != 1 || kind != "SELECT" {
-		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
 	}
 	columns, err := conn.Describe(ctx, req.Sql)
 	if err != nil {
@@ -93,10 +81,38 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	return q, nil
 }
 
-// isUnknown reports an error that may only say that a table is not known yet.
-func isUnknown(err error) bool {
-	var e *kernel.Error
-	return errors.As(err, &e) && (e.Type == "Catalog" || e.Type == "Binder")
+// checkSelect refuses everything but one SELECT.
+func checkSelect(ctx context.Context, conn *kernel.Conn, sql string) error {
+	kind, n, err := conn.StatementKind(ctx, sql)
+	switch {
+	case err != nil && otherStatement(ctx, conn, sql):
+		return errors.New("planner: only SELECT can be run")
+	case err != nil:
+		return err
+	case n == 0:
+		return errors.New("planner: the query is empty")
+	case n > 1:
+		return fmt.Errorf("planner: %d statements given; give one SELECT", n)
+	case kind != "SELECT":
+		return fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
+	}
+	return nil
+}
+
+// otherStatement reports whether a text that cannot be bound is, to DuckDB's
+// parser, something else than a SELECT.
+func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
+	rows, err := conn.Query(ctx, "SELECT json_serialize_sql("+plan.Literal(sql)+")::VARCHAR")
+	if err != nil {
+		return false
+	}
+	defer rows.Close()
+	other := false
+	_ = each(rows, func(b batch) error {
+		other = strings.Contains(b.Column(0).ValueStr(0), "Only SELECT statements")
+		return nil
+	})
+	return other
 }
 
 // distribute makes the distributed plan of a query. A *plan.UnsupportedError or

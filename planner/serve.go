@@ -71,11 +71,18 @@ func (r *run) explain(detail func(*dist.Stage) []string) string {
 	if r.query.fallback != "" {
 		fmt.Fprintf(&b, "Not distributed: the query runs as it is written, in one task, because of %s.\n", r.query.fallback)
 	}
-	fmt.Fprintf(&b, "Exchange mode %s, %d nodes, %d partitions.\n", r.mode, len(r.nodes), r.partitions)
+	fmt.Fprintf(&b, "Exchange mode %s, %s, %s.\n", r.mode, counted(len(r.nodes), "node"), counted(r.partitions, "partition"))
 	if r.query.plan != nil {
 		b.WriteString(dist.Explain(r.query.plan, func(e *dist.Edge) string { return string(mode(e, r.mode)) }, detail))
 	}
 	return b.String()
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // toStatus makes an RPC error of an error: one line, and a code for its kind.
@@ -104,6 +111,9 @@ func message(err error) string {
 	// DuckDB's advice is about settings that a user here does not have.
 	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 {
 		text = text[:advice] + "; give the nodes more memory, or use fewer partitions"
+	}
+	if strings.Contains(text, "No magic bytes found") {
+		text += ": it is no Parquet file"
 	}
 	var sql *kernel.Error
 	if errors.As(err, &sql) && sql.Position > 0 {

@@ -257,7 +257,7 @@ func (r *stageRun) stats() *wire.TaskStats {
 		ElapsedNanos:      int64(time.Since(r.started)),
 		RowsOut:           r.rows,
 		ClosedEarly:       r.early,
-		PeakExchangeBytes: r.service.shuffle.Stats().Peak,
+		PeakExchangeBytes: r.service.shuffle.Stats().PeakBusy,
 		PeakRssBytes:      peakRSS(),
 	}
 	for _, i := range r.inputs {
