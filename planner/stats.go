@@ -12,6 +12,8 @@ type QueryStats struct {
 	Stages, Tasks int
 	Distributed   bool   // false: the original SQL ran as one fragment on one node
 	Fallback      string // why it was not distributed
+	// ParallelScan is the share of the bytes of all scanned files that several tasks read, each its part.
+	ParallelScan float64
 	// Exchange sums the counters of every exchange of the query, each counted once, at its writers.
 	Exchange     shuffle.Counters
 	PeakExchange int64 // bytes: the highest exchange memory that a node of the query has had since it started
@@ -56,7 +58,7 @@ func countersFromWire(c *wire.Counters) shuffle.Counters {
 func statsFromWire(s *wire.Stats) QueryStats {
 	q := QueryStats{
 		Stages: int(s.GetStages()), Tasks: int(s.GetTasks()),
-		Distributed: s.GetDistributed(), Fallback: s.GetFallback(),
+		Distributed: s.GetDistributed(), Fallback: s.GetFallback(), ParallelScan: s.GetParallelScan(),
 		Exchange:     countersFromWire(s.GetExchange()),
 		PeakExchange: s.GetPeakExchangeBytes(), PeakRSS: s.GetPeakRssBytes(),
 		PlanTime: time.Duration(s.GetPlanNanos()), Elapsed: time.Duration(s.GetElapsedNanos()),

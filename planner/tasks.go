@@ -202,6 +202,7 @@ func (r *run) finished() *wire.Finished {
 	}
 	if p := r.query.plan; p != nil {
 		st.Stages = uint32(len(p.Stages))
+		st.ParallelScan = p.ParallelScan(func(path string) int64 { return r.query.files[path].Bytes() })
 	}
 	var sum shuffle.Counters
 	result := r.resultEdge().ID

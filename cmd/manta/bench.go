@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"manta/bench"
+	"manta/bench/tpc"
 )
 
 func benchCommand() *cobra.Command {
@@ -17,19 +18,20 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure, verify and compare",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to measure: tpch") },
+		RunE:  func(*cobra.Command, []string) error { return usagef("say what to measure: tpch or tpcds") },
 	}
-	c.AddCommand(benchTPCH())
+	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS))
 	return c
 }
 
-func benchTPCH() *cobra.Command {
+// benchSuite is the benchmark of a suite of queries.
+func benchSuite(suite *tpc.Suite) *cobra.Command {
 	var cluster clusterFlags
-	var o bench.TPCHOptions
+	o := bench.SuiteOptions{Suite: suite}
 	var output, versus string
 	c := &cobra.Command{
-		Use:   "tpch",
-		Short: "Run the 22 TPC-H queries in every exchange mode, verify and compare them",
+		Use:   suite.Name,
+		Short: fmt.Sprintf("Run the %d %s queries in every exchange mode, verify and compare them", suite.NumQueries, suite.Title),
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, m := range o.Modes {
@@ -58,7 +60,7 @@ func benchTPCH() *cobra.Command {
 			}
 			o.Cluster = config
 			o.Progress = progressLine()
-			report, err := bench.RunTPCH(c.Context(), o)
+			report, err := bench.RunSuite(c.Context(), o)
 			o.Progress("")
 			if err != nil {
 				return err

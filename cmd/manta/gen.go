@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"manta/bench/tpch"
+	"manta/bench/tpc"
 )
 
 func genCommand() *cobra.Command {
@@ -13,14 +13,19 @@ func genCommand() *cobra.Command {
 		Use:   "gen",
 		Short: "Make benchmark data",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say which data to make: tpch") },
+		RunE:  func(*cobra.Command, []string) error { return usagef("say which data to make: tpch or tpcds") },
 	}
+	c.AddCommand(genSuite(tpc.H), genSuite(tpc.DS))
+	return c
+}
+
+func genSuite(suite *tpc.Suite) *cobra.Command {
 	var sf float64
 	var out string
 	var files int
-	tpchData := &cobra.Command{
-		Use:   "tpch",
-		Short: "Make the TPC-H tables as Parquet files",
+	c := &cobra.Command{
+		Use:   suite.Name,
+		Short: "Make the " + suite.Title + " tables as Parquet files",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if out == "" {
@@ -32,16 +37,15 @@ func genCommand() *cobra.Command {
 			if files < 1 {
 				return usagef("--files %d: give at least 1", files)
 			}
-			if err := tpch.Generate(c.Context(), out, sf, files); err != nil {
+			if err := suite.Generate(c.Context(), out, sf, files); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "TPC-H scale factor %v in %s\n", sf, out)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s scale factor %v in %s\n", suite.Title, sf, out)
 			return err
 		},
 	}
-	tpchData.Flags().Float64Var(&sf, "sf", 1, "scale factor")
-	tpchData.Flags().StringVar(&out, "out", "", "folder for the files")
-	tpchData.Flags().IntVar(&files, "files", 1, "files of each large table")
-	c.AddCommand(tpchData)
+	c.Flags().Float64Var(&sf, "sf", 1, "scale factor")
+	c.Flags().StringVar(&out, "out", "", "folder for the files")
+	c.Flags().IntVar(&files, "files", 1, "files of each large table")
 	return c
 }

@@ -12,8 +12,9 @@ const PlanningDisabled = "compressed_materialization,column_lifetime,common_aggr
 	"top_n_window_elimination,join_filter_pushdown,in_clause,sampling_pushdown"
 
 // ExecutingDisabled are the optimizers that must be off in an instance that runs fragments: joins then run in the
-// order and with the build side that the fragment's text gives.
-const ExecutingDisabled = "join_order,build_side_probe_side"
+// order and with the build side that the fragment's text gives, and nothing is computed twice, for an input is a
+// stream that can be read once.
+const ExecutingDisabled = "join_order,build_side_probe_side,window_self_join"
 
 // ErrConfig is wrapped by the errors of Config.Validate.
 var ErrConfig = errors.New("kernel: bad configuration")

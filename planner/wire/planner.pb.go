@@ -562,6 +562,7 @@ type Stats struct {
 	PlanNanos         int64                  `protobuf:"varint,8,opt,name=plan_nanos,json=planNanos,proto3" json:"plan_nanos,omitempty"`
 	ElapsedNanos      int64                  `protobuf:"varint,9,opt,name=elapsed_nanos,json=elapsedNanos,proto3" json:"elapsed_nanos,omitempty"`
 	Stage             []*StageStats          `protobuf:"bytes,10,rep,name=stage,proto3" json:"stage,omitempty"`
+	ParallelScan      float64                `protobuf:"fixed64,11,opt,name=parallel_scan,json=parallelScan,proto3" json:"parallel_scan,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -664,6 +665,13 @@ func (x *Stats) GetStage() []*StageStats {
 		return x.Stage
 	}
 	return nil
+}
+
+func (x *Stats) GetParallelScan() float64 {
+	if x != nil {
+		return x.ParallelScan
+	}
+	return 0
 }
 
 type StageStats struct {
@@ -1360,7 +1368,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x05stats\x18\x01 \x01(\v2\x14.manta.planner.StatsR\x05stats\x12\x18\n" +
 	"\aexplain\x18\x02 \x01(\tR\aexplain\"\"\n" +
 	"\fExplainReply\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"\xf3\x02\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\x98\x03\n" +
 	"\x05Stats\x12\x16\n" +
 	"\x06stages\x18\x01 \x01(\rR\x06stages\x12\x14\n" +
 	"\x05tasks\x18\x02 \x01(\rR\x05tasks\x12 \n" +
@@ -1373,7 +1381,8 @@ const file_planner_proto_rawDesc = "" +
 	"plan_nanos\x18\b \x01(\x03R\tplanNanos\x12#\n" +
 	"\relapsed_nanos\x18\t \x01(\x03R\felapsedNanos\x12/\n" +
 	"\x05stage\x18\n" +
-	" \x03(\v2\x19.manta.planner.StageStatsR\x05stage\"R\n" +
+	" \x03(\v2\x19.manta.planner.StageStatsR\x05stage\x12#\n" +
+	"\rparallel_scan\x18\v \x01(\x01R\fparallelScan\"R\n" +
 	"\n" +
 	"StageStats\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12.\n" +

@@ -1,4 +1,4 @@
-package tpch
+package tpc
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package tpch
+package tpc
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"manta/planner/kernel"
 )
 
-// null is the text of NULL in a table. No value of TPC-H has it.
+// null is the text of NULL in a table. No value of the data has it.
 const null = "\x00NULL"
 
 // table is a result as texts, one for each value, equal if and only if the values are.
@@ -87,7 +87,7 @@ func answerTable(answer string, got *Result) (*table, error) {
 	for n, line := range lines[1:] {
 		row := strings.Split(line, "|")
 		if len(row) != len(names) {
-			return nil, fmt.Errorf("tpch: row %d of the answer has %d fields instead of %d: %s", n+1, len(row), len(names), short(line))
+			return nil, fmt.Errorf("tpc: row %d of the answer has %d fields instead of %d: %s", n+1, len(row), len(names), short(line))
 		}
 		for c, text := range row {
 			switch {
@@ -96,7 +96,7 @@ func answerTable(answer string, got *Result) (*table, error) {
 			case got.Types[c] == "DOUBLE":
 				v, err := strconv.ParseFloat(text, 64)
 				if err != nil {
-					return nil, fmt.Errorf("tpch: row %d of the answer, column %s: %w", n+1, names[c], err)
+					return nil, fmt.Errorf("tpc: row %d of the answer, column %s: %w", n+1, names[c], err)
 				}
 				row[c] = doubleText(v)
 			case isNumber(got.Types[c]):

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"manta/actors"
-	"manta/bench/tpch"
+	"manta/bench/tpc"
 	"manta/planner"
 	"manta/planner/kernel"
 )
@@ -17,8 +17,9 @@ import (
 // AllModes are the exchange modes that are compared.
 var AllModes = []string{"concat", "disk", "object-store", "streaming", "auto"}
 
-// TPCHOptions say what RunTPCH measures.
-type TPCHOptions struct {
+// SuiteOptions say what RunSuite measures.
+type SuiteOptions struct {
+	Suite   *tpc.Suite     // which benchmark
 	SF      float64        // scale factor; the data is made when it is not there
 	Data    string         // folder of the data; empty: the one of the scale factor in the user's cache folder
 	Modes   []string       // default AllModes
@@ -30,76 +31,82 @@ type TPCHOptions struct {
 	Progress     func(format string, args ...any) // told what is going on; may be nil
 }
 
-// TPCHReport is what RunTPCH measured. Its JSON form is stable.
-type TPCHReport struct {
-	Benchmark string                `json:"benchmark"` // "tpch"
-	SF        float64               `json:"sf"`        // 0 when unknown
-	Nodes     int                   `json:"nodes"`
-	Slots     int                   `json:"slots"`
-	Machine   Machine               `json:"machine"`
-	Versions  map[string]string     `json:"versions"`
-	Runs      int                   `json:"runs"`
-	Results   []TPCHResult          `json:"results"`
-	DuckDB    []TPCHBaseline        `json:"duckdb"`
-	Totals    map[string]TPCHTotals `json:"totals"` // by mode
+// SuiteReport is what RunSuite measured. Its JSON form is stable.
+type SuiteReport struct {
+	Benchmark string                 `json:"benchmark"` // tpch or tpcds
+	SF        float64                `json:"sf"`        // 0 when unknown
+	Nodes     int                    `json:"nodes"`
+	Slots     int                    `json:"slots"`
+	Machine   Machine                `json:"machine"`
+	Versions  map[string]string      `json:"versions"`
+	Runs      int                    `json:"runs"`
+	Results   []SuiteResult          `json:"results"`
+	DuckDB    []SuiteBaseline        `json:"duckdb"`
+	Totals    map[string]SuiteTotals `json:"totals"` // by mode
 	// DuckDBSeconds is the baseline's total, with as many threads as the cluster has slots.
 	DuckDBSeconds float64  `json:"duckdb_seconds"`
 	Modes         []string `json:"modes"`
 	// Official says whether the answers were also compared with the official ones.
 	Official bool `json:"official_answers"`
 	Wrong    int  `json:"wrong"` // results that are not verified
+
+	title string
 }
 
-// TPCHResult is one query in one mode. Counters are those of its last run.
-type TPCHResult struct {
-	Query           int       `json:"query"`
-	Mode            string    `json:"mode"`
-	Seconds         []float64 `json:"seconds"`
-	MedianS         float64   `json:"median_s"`
-	Rows            int64     `json:"rows"`
-	Verified        bool      `json:"verified"`
-	Difference      string    `json:"difference,omitempty"` // why it is not
-	Distributed     bool      `json:"distributed"`
-	Stages          int       `json:"stages"`
-	Tasks           int       `json:"tasks"`
-	BytesExchanged  int64     `json:"bytes_exchanged"`
-	Batches         int64     `json:"batches"`
-	Objects         int64     `json:"objects"`
-	References      int64     `json:"references"`
-	ControlMessages int64     `json:"control_messages"`
-	BytesSpilled    int64     `json:"bytes_spilled"`
-	PeakExchangeMiB float64   `json:"peak_exchange_mib"` // highest on any node since it started
-	PeakRSSMiB      float64   `json:"peak_rss_mib"`
+// SuiteResult is one query in one mode. Counters are those of its last run.
+type SuiteResult struct {
+	Query       int       `json:"query"`
+	Mode        string    `json:"mode"`
+	Seconds     []float64 `json:"seconds"`
+	MedianS     float64   `json:"median_s"`
+	Rows        int64     `json:"rows"`
+	Verified    bool      `json:"verified"`
+	Difference  string    `json:"difference,omitempty"` // why it is not
+	Distributed bool      `json:"distributed"`
+	Fallback    string    `json:"fallback,omitempty"` // why it is not distributed
+	// ParallelScan is the share of the bytes of all scanned files that are read by several tasks, each its part.
+	ParallelScan    float64 `json:"parallel_scan_share"`
+	Stages          int     `json:"stages"`
+	Tasks           int     `json:"tasks"`
+	BytesExchanged  int64   `json:"bytes_exchanged"`
+	Batches         int64   `json:"batches"`
+	Objects         int64   `json:"objects"`
+	References      int64   `json:"references"`
+	ControlMessages int64   `json:"control_messages"`
+	BytesSpilled    int64   `json:"bytes_spilled"`
+	PeakExchangeMiB float64 `json:"peak_exchange_mib"` // highest on any node since it started
+	PeakRSSMiB      float64 `json:"peak_rss_mib"`
 }
 
-// TPCHBaseline is one query in DuckDB in one process.
-type TPCHBaseline struct {
+// SuiteBaseline is one query in DuckDB in one process.
+type SuiteBaseline struct {
 	Query   int       `json:"query"`
 	Seconds []float64 `json:"seconds"`
 	MedianS float64   `json:"median_s"`
 }
 
-// TPCHTotals sums a mode's medians.
-type TPCHTotals struct {
+// SuiteTotals sums a mode's medians.
+type SuiteTotals struct {
 	Seconds       float64 `json:"seconds"`
 	RatioToDuckDB float64 `json:"ratio_to_duckdb"`
 }
 
-// tpchRun is a benchmark on its way.
-type tpchRun struct {
-	o       TPCHOptions
+// suiteRun is a benchmark on its way.
+type suiteRun struct {
+	o       SuiteOptions
 	client  *planner.Client
-	duck    *tpch.DuckDB
+	duck    *tpc.DuckDB
 	tables  map[string]string
 	texts   []string
 	answers []string // official ones, or nil
-	report  *TPCHReport
-	results map[string]*TPCHResult // by query and mode
+	report  *SuiteReport
+	results map[string]*SuiteResult // by query and mode
+	rules   map[int]tpc.Rule
 }
 
-// RunTPCH runs the queries in every mode, verifies every answer, and measures.
+// RunSuite runs the queries in every mode, verifies every answer, and measures.
 // Wrong answers are in the report; the error says why there is no report.
-func RunTPCH(ctx context.Context, o TPCHOptions) (*TPCHReport, error) {
+func RunSuite(ctx context.Context, o SuiteOptions) (*SuiteReport, error) {
 	if o.Runs == 0 {
 		o.Runs = 1
 	}
@@ -112,7 +119,7 @@ func RunTPCH(ctx context.Context, o TPCHOptions) (*TPCHReport, error) {
 	if err := o.data(ctx); err != nil {
 		return nil, err
 	}
-	r, err := newTPCHRun(ctx, o)
+	r, err := newSuiteRun(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +131,9 @@ func RunTPCH(ctx context.Context, o TPCHOptions) (*TPCHReport, error) {
 }
 
 // data makes the data if it is not there.
-func (o *TPCHOptions) data(ctx context.Context) error {
+func (o *SuiteOptions) data(ctx context.Context) error {
 	if o.Data != "" {
-		if sf, ok := tpch.ScaleFactor(o.Data); ok {
+		if sf, ok := o.Suite.ScaleFactor(o.Data); ok {
 			o.SF = sf
 		}
 		return nil
@@ -134,26 +141,26 @@ func (o *TPCHOptions) data(ctx context.Context) error {
 	if o.SF == 0 {
 		return errors.New("bench: give a scale factor or a folder with data")
 	}
-	dir, err := tpch.DefaultDir(o.SF)
+	dir, err := o.Suite.DefaultDir(o.SF)
 	if err != nil {
 		return err
 	}
 	o.Data = dir
 	o.Progress("data of scale factor %v in %s", o.SF, dir)
-	return tpch.Generate(ctx, dir, o.SF, 1)
+	return o.Suite.Generate(ctx, dir, o.SF, 1)
 }
 
-func newTPCHRun(ctx context.Context, o TPCHOptions) (r *tpchRun, err error) {
-	r = &tpchRun{o: o, results: map[string]*TPCHResult{}}
+func newSuiteRun(ctx context.Context, o SuiteOptions) (r *suiteRun, err error) {
+	r = &suiteRun{o: o, results: map[string]*SuiteResult{}, rules: map[int]tpc.Rule{}}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	if r.tables, err = tpch.Tables(o.Data); err != nil {
+	if r.tables, err = o.Suite.TablesIn(o.Data); err != nil {
 		return r, err
 	}
-	if r.texts, err = tpch.Queries(); err != nil {
+	if r.texts, err = o.Suite.Queries(); err != nil {
 		return r, err
 	}
 	if len(r.o.Queries) == 0 {
@@ -163,10 +170,10 @@ func newTPCHRun(ctx context.Context, o TPCHOptions) (r *tpchRun, err error) {
 	}
 	for _, q := range r.o.Queries {
 		if q < 1 || q > len(r.texts) {
-			return r, fmt.Errorf("bench: TPC-H has no query %d", q)
+			return r, fmt.Errorf("bench: %s has no query %d", o.Suite.Title, q)
 		}
 	}
-	if r.answers, err = tpch.Answers(o.SF); err != nil && !errors.Is(err, tpch.ErrNoAnswers) {
+	if r.answers, err = o.Suite.Answers(o.SF); err != nil && !errors.Is(err, tpc.ErrNoAnswers) {
 		return r, err
 	}
 	if r.client, err = planner.Connect(ctx, o.Cluster); err != nil {
@@ -176,8 +183,8 @@ func newTPCHRun(ctx context.Context, o TPCHOptions) (r *tpchRun, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.report = &TPCHReport{
-		Benchmark: "tpch", SF: o.SF, Machine: ThisMachine(), Versions: Versions(), Runs: o.Runs, Modes: o.Modes, Official: r.answers != nil,
+	r.report = &SuiteReport{
+		Benchmark: o.Suite.Name, title: o.Suite.Title, SF: o.SF, Machine: ThisMachine(), Versions: Versions(), Runs: o.Runs, Modes: o.Modes, Official: r.answers != nil,
 	}
 	for _, n := range nodes {
 		if n.State == actors.NodeAlive && n.CPUs > 0 {
@@ -185,13 +192,13 @@ func newTPCHRun(ctx context.Context, o TPCHOptions) (r *tpchRun, err error) {
 			r.report.Slots += n.CPUs
 		}
 	}
-	r.duck, err = tpch.OpenDuckDB(ctx, o.Data, max(r.report.Slots, 1), kernel.Config{
+	r.duck, err = o.Suite.OpenDuckDB(ctx, o.Data, max(r.report.Slots, 1), kernel.Config{
 		MemoryLimit: o.DuckDBMemory, Settings: map[string]string{"parquet_metadata_cache": "true"},
 	})
 	return r, err
 }
 
-func (r *tpchRun) close() {
+func (r *suiteRun) close() {
 	if r.duck != nil {
 		_ = r.duck.Close()
 	}
@@ -202,9 +209,9 @@ func (r *tpchRun) close() {
 
 // measure runs everything: the baseline and the modes take turns, so that
 // whatever slows the machine for a while slows all of them.
-func (r *tpchRun) measure(ctx context.Context) error {
+func (r *suiteRun) measure(ctx context.Context) error {
 	for _, q := range r.o.Queries {
-		base := TPCHBaseline{Query: q}
+		base := SuiteBaseline{Query: q}
 		text := r.texts[q-1]
 		// A first run whose time does not count warms the caches of all of them alike, and is the oracle.
 		want, err := r.duck.Run(ctx, text)
@@ -236,12 +243,12 @@ func (r *tpchRun) measure(ctx context.Context) error {
 
 // measureOne runs a query once in a mode. A failure of the query is a wrong
 // answer; the error is the end of the benchmark.
-func (r *tpchRun) measureOne(ctx context.Context, q int, mode string, want *tpch.Result, run int) error {
+func (r *suiteRun) measureOne(ctx context.Context, q int, mode string, want *tpc.Result, run int) error {
 	r.o.Progress("query %d, %s, run %d of %d", q, mode, run+1, r.o.Runs)
 	key := fmt.Sprint(q, mode)
 	res := r.results[key]
 	if res == nil {
-		res = &TPCHResult{Query: q, Mode: mode, Verified: true}
+		res = &SuiteResult{Query: q, Mode: mode, Verified: true}
 		r.results[key] = res
 	}
 	resetPeakRSS()
@@ -257,25 +264,26 @@ func (r *tpchRun) measureOne(ctx context.Context, q int, mode string, want *tpch
 	defer got.Release()
 	res.Seconds = append(res.Seconds, time.Since(start).Seconds())
 	res.Rows = got.Rows()
-	res.Distributed, res.Stages, res.Tasks = stats.Distributed, stats.Stages, stats.Tasks
+	res.Distributed, res.Fallback, res.Stages, res.Tasks = stats.Distributed, stats.Fallback, stats.Stages, stats.Tasks
+	res.ParallelScan = stats.ParallelScan
 	x := stats.Exchange
 	res.BytesExchanged, res.Batches, res.Objects, res.References = x.Bytes, x.Batches, x.Objects, x.References
 	res.ControlMessages, res.BytesSpilled = x.ControlMessages, x.BytesSpilled
 	res.PeakExchangeMiB, res.PeakRSSMiB = mib(stats.PeakExchange), mib(stats.PeakRSS)
-	if err := r.verify(q, want, got); err != nil && res.Verified {
+	if err := r.verify(ctx, q, want, got); err != nil && res.Verified {
 		res.Verified, res.Difference = false, err.Error()
 	}
 	return nil
 }
 
 // run runs a query and keeps its whole result.
-func (r *tpchRun) run(ctx context.Context, text, mode string) (*tpch.Result, planner.QueryStats, error) {
+func (r *suiteRun) run(ctx context.Context, text, mode string) (*tpc.Result, planner.QueryStats, error) {
 	result, err := r.client.Query(ctx, text, planner.Options{Tables: r.tables, Shuffle: mode})
 	if err != nil {
 		return nil, planner.QueryStats{}, err
 	}
 	defer result.Release()
-	got := &tpch.Result{Schema: result.Schema(), Types: result.Types()}
+	got := &tpc.Result{Schema: result.Schema(), Types: result.Types()}
 	for result.Next() {
 		b := result.RecordBatch()
 		b.Retain()
@@ -289,13 +297,20 @@ func (r *tpchRun) run(ctx context.Context, text, mode string) (*tpch.Result, pla
 }
 
 // verify compares an answer with DuckDB's and, where there is one, the official one.
-func (r *tpchRun) verify(q int, want, got *tpch.Result) error {
-	rule := tpch.Rules[q-1]
-	if _, err := tpch.Compare(rule, want, got); err != nil {
+func (r *suiteRun) verify(ctx context.Context, q int, want, got *tpc.Result) error {
+	rule, ok := r.rules[q]
+	if !ok {
+		var err error
+		if rule, err = r.duck.Rule(ctx, q, r.texts[q-1]); err != nil {
+			return err
+		}
+		r.rules[q] = rule
+	}
+	if _, err := tpc.Compare(rule, want, got); err != nil {
 		return fmt.Errorf("against DuckDB: %w", err)
 	}
 	if r.answers != nil {
-		if _, err := tpch.CompareAnswer(rule, r.answers[q-1], got); err != nil {
+		if _, err := tpc.CompareAnswer(rule, r.answers[q-1], got); err != nil {
 			return fmt.Errorf("against the official answer: %w", err)
 		}
 	}
@@ -303,14 +318,14 @@ func (r *tpchRun) verify(q int, want, got *tpch.Result) error {
 }
 
 // sumUp fills in what follows from the measurements.
-func (r *tpchRun) sumUp() *TPCHReport {
+func (r *suiteRun) sumUp() *SuiteReport {
 	rep := r.report
 	for _, b := range rep.DuckDB {
 		rep.DuckDBSeconds += b.MedianS
 	}
-	rep.Totals = map[string]TPCHTotals{}
+	rep.Totals = map[string]SuiteTotals{}
 	for _, mode := range r.o.Modes {
-		var t TPCHTotals
+		var t SuiteTotals
 		for _, q := range r.o.Queries {
 			res := r.results[fmt.Sprint(q, mode)]
 			res.MedianS = median(res.Seconds)

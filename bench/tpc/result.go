@@ -1,4 +1,4 @@
-package tpch
+package tpc
 
 import (
 	"context"
@@ -37,13 +37,15 @@ func (r *Result) Release() {
 // DuckDB runs queries in one DuckDB process over the files that Manta reads: the baseline of every comparison. It is
 // used by one goroutine at a time.
 type DuckDB struct {
-	db   *kernel.DB
-	conn *kernel.Conn
+	suite  *Suite
+	tables map[string]string
+	db     *kernel.DB
+	conn   *kernel.Conn
 }
 
 // OpenDuckDB opens an instance of that many threads with a view for each table of dir. c gives the rest.
-func OpenDuckDB(ctx context.Context, dir string, threads int, c kernel.Config) (*DuckDB, error) {
-	tables, err := Tables(dir)
+func (s *Suite) OpenDuckDB(ctx context.Context, dir string, threads int, c kernel.Config) (*DuckDB, error) {
+	tables, err := s.TablesIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,19 +54,26 @@ func OpenDuckDB(ctx context.Context, dir string, threads int, c kernel.Config) (
 	if err != nil {
 		return nil, err
 	}
-	d := &DuckDB{db: db}
+	d := &DuckDB{suite: s, tables: tables, db: db}
 	if d.conn, err = db.Connect(); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
-	for name, glob := range tables {
-		sql := fmt.Sprintf("CREATE VIEW %s AS FROM read_parquet(%s)", kernel.QuoteIdent(name), kernel.QuoteString(glob))
-		if err := d.conn.Exec(ctx, sql); err != nil {
-			_ = d.Close()
-			return nil, fmt.Errorf("tpch: %s: %w", name, err)
-		}
+	if err := makeViews(ctx, d.conn, tables); err != nil {
+		_ = d.Close()
+		return nil, err
 	}
 	return d, nil
+}
+
+func makeViews(ctx context.Context, c *kernel.Conn, tables map[string]string) error {
+	for name, glob := range tables {
+		sql := fmt.Sprintf("CREATE VIEW %s AS FROM read_parquet(%s)", kernel.QuoteIdent(name), kernel.QuoteString(glob))
+		if err := c.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("tpc: %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Run runs a query and returns its result, which the caller releases.

@@ -1,10 +1,10 @@
-// Package tpch makes the data of TPC-H, gives its 22 queries and official answers, runs them in one DuckDB process as
-// the baseline, and decides whether a result is right.
+// Package tpc makes the data of TPC-H and TPC-DS, gives their queries, runs them in one DuckDB process as the baseline,
+// and decides whether a result is right.
 //
 // # Data
 //
-// DuckDB's own generator, which is linked into the library, writes the tables; they are stored as Parquet files in
-// DIR/TABLE/TABLE-N.parquet. [Generate] builds a directory under another name and renames it when it is complete, so
+// DuckDB's own generators, which are linked into the library, write the tables; they are stored as Parquet files in
+// DIR/TABLE/TABLE-N.parquet. [Suite.Generate] builds a directory under another name and renames it when it is complete, so
 // a directory that exists is whole, also when it is interrupted or run twice at once.
 //
 // # When two results are equal
@@ -15,6 +15,8 @@
 // ([Rule].Divided): their last bits may depend on the order of additions before it, so a relative difference of up to
 // [Tolerance] passes, and the report counts how many values needed it.
 //
+// The rules of TPC-H are written down; those of TPC-DS are read off DuckDB's own plan of each query ([DuckDB.Rule]).
+//
 // [CompareAnswer] does the same with an official answer, which is text: numbers are compared as numbers, whatever
 // zeros they end in, and an empty field is NULL.
-package tpch
+package tpc

@@ -10,8 +10,8 @@ import (
 )
 
 // WriteTable writes the report for a reader: a row a query, a column a mode.
-func (r *TPCHReport) WriteTable(w io.Writer) {
-	fmt.Fprintf(w, "TPC-H scale factor %v, %d nodes, %d slots, median of %d\n", r.SF, r.Nodes, r.Slots, r.Runs)
+func (r *SuiteReport) WriteTable(w io.Writer) {
+	fmt.Fprintf(w, "%s scale factor %v, %d nodes, %d slots, median of %d\n", r.title, r.SF, r.Nodes, r.Slots, r.Runs)
 	fmt.Fprintf(w, "%s; DuckDB %s with %d threads, %s\n", r.Machine, r.Versions["duckdb"], r.Slots, r.Versions["go"])
 	compared := "DuckDB in one process"
 	if r.Official {
@@ -25,10 +25,10 @@ func (r *TPCHReport) WriteTable(w io.Writer) {
 		header = append(header, m)
 	}
 	t.AppendHeader(append(header, "notes"))
-	byQuery := map[int]map[string]TPCHResult{}
+	byQuery := map[int]map[string]SuiteResult{}
 	for _, res := range r.Results {
 		if byQuery[res.Query] == nil {
-			byQuery[res.Query] = map[string]TPCHResult{}
+			byQuery[res.Query] = map[string]SuiteResult{}
 		}
 		byQuery[res.Query][res.Mode] = res
 	}
@@ -68,11 +68,11 @@ func (r *TPCHReport) WriteTable(w io.Writer) {
 }
 
 // writeCounters writes what each mode moved for all queries together.
-func (r *TPCHReport) writeCounters(w io.Writer) {
+func (r *SuiteReport) writeCounters(w io.Writer) {
 	t := plainTable(w)
 	t.AppendHeader(table.Row{"all queries", "bytes exchanged", "batches", "objects", "references", "control messages", "spilled", "peak exchange", "peak memory"})
 	for _, m := range r.Modes {
-		var s TPCHResult
+		var s SuiteResult
 		for _, res := range r.Results {
 			if res.Mode != m {
 				continue

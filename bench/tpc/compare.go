@@ -1,4 +1,4 @@
-package tpch
+package tpc
 
 import (
 	"fmt"
@@ -120,7 +120,7 @@ func compareTables(rule Rule, want, got *table) (Report, error) {
 	}
 	for i := range want.rows {
 		for _, c := range rule.Order {
-			if w, g := want.rows[i][c], got.rows[i][c]; w != g {
+			if w, g := want.rows[i][c], got.rows[i][c]; w != g && !nearKey(rule, c, w, g) {
 				return report, &Difference{What: "wrong order", Row: i + 1, Column: want.names[c], Want: w, Got: g}
 			}
 		}
@@ -147,14 +147,23 @@ func near(rule Rule, want, got []string) (approximate int, ok bool) {
 		if want[c] == got[c] {
 			continue
 		}
-		w, err1 := strconv.ParseFloat(want[c], 64)
-		g, err2 := strconv.ParseFloat(got[c], 64)
-		if err1 != nil || err2 != nil || !(math.Abs(w-g) <= Tolerance*max(math.Abs(w), math.Abs(g))) {
+		if !closeTo(want[c], got[c]) {
 			return 0, false
 		}
 		approximate++
 	}
 	return approximate, true
+}
+
+func closeTo(want, got string) bool {
+	w, err1 := strconv.ParseFloat(want, 64)
+	g, err2 := strconv.ParseFloat(got, 64)
+	return err1 == nil && err2 == nil && math.Abs(w-g) <= Tolerance*max(math.Abs(w), math.Abs(g))
+}
+
+// nearKey says whether two values of an order key are equal within Tolerance, in a column where it applies.
+func nearKey(rule Rule, column int, want, got string) bool {
+	return slices.Contains(rule.Divided, column) && closeTo(want, got)
 }
 
 // unmatched describes the first rows without a partner, -1 meaning none.
