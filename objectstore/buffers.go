@@ -47,27 +47,52 @@ type buffers struct {
 	mapped      int64              // bytes mapped, in use or cached
 	peak        int64              // highest mapped
 	mapFailures int64
+
+	shared *sharedFiles     // when other processes may map what is here; nil when not
+	names  map[*byte]string // of the files of mapped memory, when it is shared
 }
 
-// get returns a buffer of exactly that capacity. used is what the budget counts, this buffer included: cached
+// reuse returns a cached buffer of exactly that capacity, or nil.
+func (p *buffers) reuse(capacity int64) []byte {
+	list := p.free[capacity]
+	if len(list) == 0 {
+		return nil
+	}
+	b := list[len(list)-1]
+	p.setList(capacity, list[:len(list)-1])
+	p.cached -= capacity
+	return b
+}
+
+// begin counts a buffer that is about to be mapped. used is what the budget counts, this buffer included: cached
 // buffers go so that both together stay within the limit.
-func (p *buffers) get(capacity, used int64) ([]byte, error) {
-	if list := p.free[capacity]; len(list) > 0 {
-		b := list[len(list)-1]
-		p.setList(capacity, list[:len(list)-1])
-		p.cached -= capacity
-		return b, nil
-	}
+func (p *buffers) begin(capacity, used int64) {
 	p.trim(p.limit - used)
-	b, err := mapMemory(int(capacity))
-	if err != nil {
-		p.mapFailures++
-		return nil, fmt.Errorf("map %s of memory: %w", bytesText(capacity), err)
-	}
-	adviseHuge(b)
 	p.mapped += capacity
 	p.peak = max(p.peak, p.mapped)
-	return b, nil
+}
+
+// mapFresh maps memory. It needs no lock.
+func (p *buffers) mapFresh(capacity int64) (b []byte, name string, err error) {
+	if p.shared != nil {
+		b, name, err = p.shared.get(capacity)
+	} else if b, err = mapMemory(int(capacity)); err == nil {
+		adviseHuge(b)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("map %s of memory: %w", bytesText(capacity), err)
+	}
+	return b, name, nil
+}
+
+// end takes note of what became of begin.
+func (p *buffers) end(b []byte, name string, capacity int64) {
+	if b == nil {
+		p.mapped -= capacity
+		p.mapFailures++
+	} else if name != "" {
+		p.names[unsafe.SliceData(b)] = name
+	}
 }
 
 // put takes a buffer back.
@@ -104,6 +129,10 @@ func (p *buffers) setList(capacity int64, list [][]byte) {
 
 func (p *buffers) unmap(b []byte) {
 	p.mapped -= int64(cap(b))
+	if name, ok := p.names[unsafe.SliceData(b)]; ok {
+		delete(p.names, unsafe.SliceData(b))
+		_ = os.Remove(name) // what stays goes with its folder
+	}
 	if err := unmapMemory(b); err != nil {
 		// Only a slice that mapMemory did not return can fail here.
 		panic(fmt.Sprintf("objectstore: unmap: %v", err))

@@ -23,11 +23,13 @@ type Config struct {
 	MemoryLimit  int64         // bytes of the memory tier, never exceeded
 	DiskLimit    int64         // bytes of spill files; 0 is no limit of our own
 	InlineMax    int           // values up to this many bytes are small: they live in pages, and in Badger; -1: none
+	Shared       bool          // other processes may map large values; see Object.Mapping
 	Recover      bool          // objects on disk outlive the process; see Open
 	SpillFile    int64         // a spill file that has reached this many bytes is followed by the next
 	SpillWriters int           // how many goroutines write spill files
 	Wait         time.Duration // how long a request for memory waits while nothing at all gets free
 
+	sharedIn    []string      // where to make shared memory; replaced in tests
 	files       filesystem    // replaced in tests of faults
 	flushWindow time.Duration // shorter in tests
 }
@@ -50,6 +52,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.flushWindow == 0 {
 		c.flushWindow = flushWindow
+	}
+	if c.sharedIn == nil {
+		c.sharedIn = []string{sharedFolder, c.Dir}
 	}
 	if c.files == nil {
 		c.files = osFiles{}

@@ -24,6 +24,7 @@ type index struct {
 	mu      sync.RWMutex // held for reading while db is used; taken before the store's mutex
 	db      *badger.DB   // guarded by mu; nil until opened
 	written atomic.Int64 // bytes since it was opened
+	touched atomic.Int64 // bytes of mapped files that were read or written since the pages were handed back
 }
 
 // Badger maps its files at their full length, which on a full disk ends in a fault instead of an error. So
@@ -141,6 +142,7 @@ func (x *index) write(ops []indexOp) error {
 			var err error
 			if op.value != nil {
 				x.written.Add(int64(len(op.value)))
+				x.touched.Add(int64(len(op.value)))
 				err = batch.Set(op.key, op.value)
 			} else {
 				err = batch.Delete(op.key)
@@ -154,7 +156,27 @@ func (x *index) write(ops []indexOp) error {
 	if err != nil {
 		return fmt.Errorf("write index: %w", err)
 	}
+	x.handBack()
 	return nil
+}
+
+const (
+	handBackAfter = 32 << 20
+	// readTouches is what the system maps around a place that is read.
+	readTouches = 64 << 10
+)
+
+// handBack takes the pages of Badger's value log out of this process, which maps it as a whole: what was written
+// or read once would count as our memory until the system is short of it. The pages stay in the system's cache.
+func (x *index) handBack() {
+	if x.touched.Load() < handBackAfter {
+		return
+	}
+	x.mu.Lock() // nobody uses the log now, so that its maps stay what they are
+	defer x.mu.Unlock()
+	if x.db != nil && x.touched.Swap(0) >= handBackAfter {
+		dropMappedPages(x.dir, ".vlog")
+	}
 }
 
 // read calls do with the value of a key, which must not be kept. Any failure is ErrLost.
@@ -171,6 +193,8 @@ func (x *index) read(key []byte, do func([]byte) error) error {
 	if err != nil {
 		return fmt.Errorf("%w: read index: %w", ErrLost, err)
 	}
+	x.touched.Add(readTouches / 8) // neighbours are often read together
+	x.handBack()
 	return nil
 }
 
@@ -191,6 +215,7 @@ func (x *index) reset(unneeded func() bool) error {
 	err := errors.Join(x.db.Close(), os.RemoveAll(x.dir))
 	x.db = nil
 	x.written.Store(0)
+	x.touched.Store(0)
 	return err
 }
 

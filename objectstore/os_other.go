@@ -3,6 +3,7 @@
 package objectstore
 
 import (
+	"errors"
 	"math"
 	"os"
 )
@@ -21,3 +22,5 @@ func diskSpace(string) (free, total int64, err error) {
 }
 
 func fileBytes(info os.FileInfo) int64 { return info.Size() }
+
+func mapFile(*os.File, int64, bool) ([]byte, error) { return nil, errors.ErrUnsupported }

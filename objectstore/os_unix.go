@@ -42,3 +42,12 @@ func fileBytes(info os.FileInfo) int64 {
 	}
 	return info.Size()
 }
+
+// mapFile maps the first n bytes of a file, seen by all who map them.
+func mapFile(f *os.File, n int64, write bool) ([]byte, error) {
+	prot := syscall.PROT_READ
+	if write {
+		prot |= syscall.PROT_WRITE
+	}
+	return syscall.Mmap(int(f.Fd()), 0, int(n), prot, syscall.MAP_SHARED)
+}

@@ -138,9 +138,22 @@ func (s *Store) place(e *entry) {
 	}
 }
 
-// allocate returns n bytes for a value, whose capacity was reserved before. mu held.
+// allocate returns n bytes for a value, whose capacity was reserved before. mu held; let go when memory with a
+// name has to be made, which takes time.
 func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
-	buf, err := s.pool.get(reserved, s.mem.used)
+	buf, err := s.pool.reuse(reserved), error(nil)
+	if buf == nil {
+		s.pool.begin(reserved, s.mem.used)
+		var name string
+		if s.pool.shared != nil {
+			s.mu.Unlock()
+		}
+		buf, name, err = s.pool.mapFresh(reserved)
+		if s.pool.shared != nil {
+			s.mu.Lock()
+		}
+		s.pool.end(buf, name, reserved)
+	}
 	if err != nil {
 		s.mem.give(reserved)
 		full := s.full(reserved)

@@ -75,6 +75,7 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.start(); err != nil {
 		_ = s.index.close()
 		_ = s.disk.close()
+		_ = s.closeShared()
 		lock.Close()
 		return nil, err
 	}
@@ -118,6 +119,12 @@ func (s *Store) start() error {
 	for i := range m.Shards {
 		s.shards = append(s.shards, newShard(s, i))
 	}
+	if s.cfg.Shared {
+		if s.pool.shared, err = openShared(s.cfg.sharedIn); err != nil {
+			return fmt.Errorf("objectstore: shared memory: %w", err)
+		}
+		s.pool.names = map[*byte]string{}
+	}
 	if s.cfg.Recover {
 		return s.recover()
 	}
@@ -125,6 +132,14 @@ func (s *Store) start() error {
 		return fmt.Errorf("objectstore: %w", err)
 	}
 	return nil
+}
+
+// closeShared removes the files of shared memory. What is still mapped stays until it is released.
+func (s *Store) closeShared() error {
+	if s.pool.shared == nil {
+		return nil
+	}
+	return s.pool.shared.close()
 }
 
 func indexDir(dir string) string { return filepath.Join(dir, "index") }
@@ -179,7 +194,7 @@ func (s *Store) Close() error {
 	})
 	s.pool.limit = 0 // what pinned objects give back goes straight to the system
 	s.pool.trim(0)
-	errs = append(errs, s.disk.close())
+	errs = append(errs, s.disk.close(), s.closeShared())
 	s.mu.Unlock()
 
 	if !s.cfg.Recover {

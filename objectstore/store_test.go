@@ -3,6 +3,7 @@ package objectstore
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,10 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var long = flag.Bool("long", false, "run tests at full length")
 
 // open opens a store for a test and, at its end, closes it and looks that nothing is left.
 func open(t testing.TB, change func(*Config)) *Store {
