@@ -1,10 +1,13 @@
 package actors
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"manta/actors/internal/wire"
 )
@@ -59,9 +62,18 @@ func (f *Faults) Hits() int {
 func (f *Faults) fate(e *wire.Envelope) (copies int, delay time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	kind := f.kind(e)
+	return f.decideLocked(f.kind(e), e.Reply)
+}
+
+func (f *Faults) decide(kind string, reply bool) (copies int, delay time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.decideLocked(kind, reply)
+}
+
+func (f *Faults) decideLocked(kind string, reply bool) (copies int, delay time.Duration) {
 	for i, r := range f.rules {
-		if r.Reply != e.Reply || r.Kind != "" && r.Kind != kind || r.First > 0 && f.seen[i] >= r.First {
+		if r.Reply != reply || r.Kind != "" && r.Kind != kind || r.First > 0 && f.seen[i] >= r.First {
 			continue
 		}
 		f.seen[i]++
@@ -130,4 +142,48 @@ func (t *faultyTransport) close() {
 	t.mu.Unlock()
 	t.held.Wait()
 	t.transport.close()
+}
+
+// faultyWay puts a Faults before a way of frames. Kinds are those of the runtime's messages: "Submit", "Start", "Done", "Ready", "Emit",
+// "Items" and so on, and "Ack" for a frame's acknowledgement. None of them is a reply.
+type faultyWay struct {
+	way
+	faults *Faults
+}
+
+func (w *faultyWay) send(ctx context.Context, f *wire.Frame) error {
+	out := &wire.Frame{From: f.From, To: f.To, Ack: f.Ack}
+	if copies, _ := w.faults.decide("Ack", false); copies == 0 {
+		out.Ack = 0
+	}
+	var late time.Duration
+	for _, i := range f.Items {
+		copies, delay := w.faults.decide(itemKind(i), false)
+		late = max(late, delay)
+		for range copies {
+			out.Items = append(out.Items, i)
+		}
+	}
+	if late > 0 {
+		select {
+		case <-time.After(late):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return w.way.send(ctx, out)
+}
+
+// itemKind is the name of the field that is set.
+func itemKind(i *wire.Item) (kind string) {
+	i.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if fd.Number() == 1 {
+			return true
+		}
+		for part := range strings.SplitSeq(string(fd.Name()), "_") {
+			kind += strings.ToUpper(part[:1]) + part[1:]
+		}
+		return false
+	})
+	return kind
 }

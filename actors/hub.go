@@ -14,21 +14,31 @@ import (
 // ready.
 type Hub struct {
 	mu    sync.RWMutex
-	nodes map[NodeID]func(*wire.Envelope) // guarded by mu
+	nodes map[NodeID]func(*wire.Envelope)   // guarded by mu
+	links map[NodeID]func(*wire.Frame) bool // guarded by mu
 }
 
 // NewHub gives a hub without nodes.
 func NewHub() *Hub { return &Hub{} }
 
 // attach makes the node reachable. deliver must not block.
-func (h *Hub) attach(node NodeID, deliver func(*wire.Envelope)) transport {
+func (h *Hub) attach(node NodeID, deliver func(*wire.Envelope), frames func(*wire.Frame) bool) transport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.nodes == nil {
 		h.nodes = make(map[NodeID]func(*wire.Envelope))
+		h.links = make(map[NodeID]func(*wire.Frame) bool)
 	}
 	h.nodes[node] = deliver
+	h.links[node] = frames
 	return &hubTransport{hub: h, node: node}
+}
+
+// frames gives what takes a node's frames; nil if it is not there.
+func (h *Hub) frames(node NodeID) func(*wire.Frame) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.links[node]
 }
 
 type hubTransport struct {
@@ -61,4 +71,5 @@ func (t *hubTransport) close() {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
 	delete(t.hub.nodes, t.node)
+	delete(t.hub.links, t.node)
 }

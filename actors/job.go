@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"manta/actors/core"
 	"manta/actors/internal/wire"
 )
 
@@ -70,6 +71,10 @@ func (j *Job) infoLocked() JobInfo {
 		ID: j.id, Name: j.spec.Name, User: j.spec.User, State: j.state,
 		Submitted: j.submitted, Started: j.started, Ended: j.over, Tasks: j.tasks, TasksDone: j.tasksDone,
 	}
+	if j.over.IsZero() {
+		tasks, done := j.typed()
+		info.Tasks, info.TasksDone = info.Tasks+tasks, info.TasksDone+done
+	}
 	if j.err != nil {
 		info.Error = j.err.Error()
 	}
@@ -85,7 +90,14 @@ func (j *Job) cancelled() {
 	if !j.closing {
 		j.orphan = time.AfterFunc(j.jobs.grace, func() { j.Finish(cause) })
 		j.cancelTasks(cause)
+		j.jobs.n.engine.brain.do(func(c *core.Core) { c.CloseJob(core.JobID(j.id)) })
 	}
+}
+
+// typed counts the job's typed tasks and calls, and those that have ended.
+func (j *Job) typed() (tasks, done int) {
+	j.jobs.n.engine.brain.do(func(c *core.Core) { tasks, done = c.JobTasks(core.JobID(j.id)) })
+	return tasks, done
 }
 
 // cancelTasks tells every node that the job uses to cancel its tasks. It runs
@@ -144,14 +156,19 @@ func (j *Job) finish(err error) {
 
 		cause := context.Cause(j.ctx) // nil if it is Finish that ends the context
 		j.cancel(fmt.Errorf("%w: %s", ErrJobEnded, j.id))
+		brain := j.jobs.n.engine.brain
+		brain.do(func(c *core.Core) { c.CloseJob(core.JobID(j.id)) })
 		j.waitIdle(idle)
 		if ran {
 			j.endEverywhere()
 		}
+		tasks, done := j.typed()
+		brain.do(func(c *core.Core) { c.EndJob(core.JobID(j.id)) })
 		j.asks.close(2 * endWait)
 
 		j.mu().Lock()
 		j.over, j.err = time.Now(), err
+		j.tasks, j.tasksDone = j.tasks+tasks, j.tasksDone+done
 		switch {
 		case err == nil:
 			j.state = JobSucceeded

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"manta/actors/core"
 	"manta/actors/internal/wire"
 	"manta/actors/scheduler"
 )
@@ -77,6 +78,7 @@ func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 		return nil, ErrClosed
 	}
 	js.live[j.id] = j
+	js.n.engine.brain.do(func(c *core.Core) { c.StartJob(core.JobID(j.id)) })
 	js.admit(js.admission.Submit(string(j.id)))
 	js.mu.Unlock()
 

@@ -43,6 +43,8 @@ type Node struct {
 	head    *head   // nil on a worker
 	jobs    *jobs   // nil on a worker
 	member  *member // nil on the head
+	engine  *engine
+	links   *links
 	server  *grpc.Server
 	lis     net.Listener
 
@@ -75,6 +77,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.control = newControl(n)
 	n.runner = newRunner(n)
+	n.engine = newEngine(n)
+	n.links = newLinks(n, n.fromLink)
 	if err := n.start(ctx); err != nil {
 		n.shutdown()
 		return nil, err
@@ -104,8 +108,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.server = newServer(n.cfg.Token, n.log)
 	wire.RegisterHeadServer(n.server, &headServer{n: n})
 	wire.RegisterPeerServer(n.server, &peerServer{n: n})
+	wire.RegisterRuntimeServer(n.server, &runtimeServer{n: n})
 	if n.cfg.Head == "" {
 		n.head, n.jobs = newHead(n), newJobs(n)
+		n.engine.brain = newBrain(n)
 		if err := n.startActor(jobsActor, n.jobs.receive); err != nil {
 			return err
 		}
@@ -162,7 +168,7 @@ func (n *Node) startActors() error {
 	}
 	var t transport
 	if n.cfg.InProcess != nil {
-		t = n.cfg.InProcess.attach(n.id, n.control.deliver)
+		t = n.cfg.InProcess.attach(n.id, n.control.deliver, n.links.incoming)
 	} else {
 		r, err := startRemoting(n)
 		if err != nil {
@@ -212,6 +218,20 @@ func (n *Node) goAsk(limit time.Duration, node NodeID, name string, m proto.Mess
 		defer cancel()
 		_, _ = n.Ask(ctx, Address{node, name}, m)
 	})
+}
+
+// fromLink takes what another node's runtime sends.
+func (n *Node) fromLink(from NodeID, msgs []any) {
+	if n.engine.brain != nil {
+		n.engine.brain.handle(from, msgs...)
+		return
+	}
+	if from != n.member.head {
+		return
+	}
+	for _, m := range msgs {
+		n.engine.receive(m)
+	}
 }
 
 // since is a time on the node's own clock, which never goes back.
@@ -314,11 +334,15 @@ func (n *Node) shutdown() error {
 		n.log.Error("tasks do not end after they were cancelled", "node", n.id)
 		errs = append(errs, fmt.Errorf("actors: tasks of node %s did not end within %v", n.id, endWait))
 	}
+	if !n.engine.close(endWait) {
+		errs = append(errs, fmt.Errorf("actors: typed tasks of node %s did not end within %v", n.id, endWait))
+	}
 	for i := len(n.attached) - 1; i >= 0; i-- {
 		if err := n.attached[i].Close(); err != nil {
 			errs = append(errs, err)
 		}
 	}
+	n.links.close()
 	n.closeServer()
 	n.peers.close()
 	if n.member != nil {

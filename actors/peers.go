@@ -168,6 +168,7 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 	died, fresh := n.peers.apply(version, list)
 	if fresh && n.jobs != nil {
 		n.jobs.nodes(list)
+		n.engine.brain.nodes(list)
 	}
 	for _, info := range died {
 		if info.ID == n.id {
@@ -177,6 +178,10 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 		n.log.Warn("node is dead", "node", info.ID, "address", info.Address, "reason", info.Reason)
 		n.control.nodeDead(info.ID, info.Reason)
 		n.control.transport.forget(peer{info.ID, info.control})
+		n.links.forget(info.ID)
+		if n.engine.brain != nil {
+			n.engine.brain.nodeDead(info.ID, info.Reason)
+		}
 		if n.jobs != nil {
 			n.jobs.nodeDead(info.ID, info.Reason)
 		}

@@ -163,6 +163,16 @@ func (r *runner) refuse(job JobID, cause error) (tasks []*running) {
 	return tasks
 }
 
+// refused says why a job gets no more tasks here; nil if it does.
+func (r *runner) refused(job JobID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.ended[job]; ok {
+		return e.cause
+	}
+	return nil
+}
+
 // endJob ends what is left of a job on this node and drops all that it held.
 func (r *runner) endJob(job JobID) {
 	tasks := r.refuse(job, fmt.Errorf("%w: %s", ErrJobEnded, job))
@@ -178,6 +188,7 @@ func (r *runner) endJob(job JobID) {
 		}
 		break
 	}
+	r.n.engine.endJob(job, endWait)
 	r.mu.Lock()
 	if e, ok := r.ended[job]; ok {
 		e.dropped = true

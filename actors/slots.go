@@ -22,23 +22,30 @@ func newSlots(total int) *slots {
 func (s *slots) enter(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.enterLocked(id)
+	s.enterLocked(id, 1000)
 }
 
-func (s *slots) enterLocked(id string) chan struct{} {
+// enterShare makes a task known that wants thousandths of a slot.
+func (s *slots) enterShare(id string, share int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enterLocked(id, share)
+}
+
+func (s *slots) enterLocked(id string, share int64) chan struct{} {
 	ch, ok := s.ready[id]
 	if !ok {
 		ch = make(chan struct{})
 		s.ready[id] = ch
 	}
-	s.wake(s.slots.Enter(id))
+	s.wake(s.slots.EnterShare(id, share))
 	return ch
 }
 
 // acquire waits for a slot. When the context ends first, the task has none.
 func (s *slots) acquire(ctx context.Context, id string) error {
 	s.mu.Lock()
-	ch := s.enterLocked(id)
+	ch := s.enterLocked(id, 1000) // of one that is known the share stays
 	s.mu.Unlock()
 	select {
 	case <-ch:

@@ -85,12 +85,12 @@ func (s *peerServer) Fetch(r *wire.FetchRequest, stream grpc.ServerStreamingServ
 	if err != nil {
 		return toStatus(codes.InvalidArgument, err)
 	}
-	object, err := s.n.store.Get(id)
+	data, done, err := s.bytes(id)
 	if err != nil {
 		return toStatus(codes.NotFound, err)
 	}
-	defer object.Release()
-	for data := object.Bytes(); len(data) > 0; {
+	defer done()
+	for len(data) > 0 {
 		size := min(len(data), fetchChunk)
 		if err := stream.Send(&wire.FetchChunk{Data: data[:size]}); err != nil {
 			return err
@@ -98,4 +98,18 @@ func (s *peerServer) Fetch(r *wire.FetchRequest, stream grpc.ServerStreamingServ
 		data = data[size:]
 	}
 	return nil
+}
+
+// bytes gives an object's bytes, in the store or of a batch; done must be called.
+func (s *peerServer) bytes(id objectstore.ID) (data []byte, done func(), err error) {
+	if b := s.n.engine.batch([16]byte(id)); b != nil {
+		defer b.Release()
+		data, err = encodeBatch(b)
+		return data, func() {}, err
+	}
+	object, err := s.n.store.Get(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	return object.Bytes(), object.Release, nil
 }

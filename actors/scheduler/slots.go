@@ -29,33 +29,41 @@ func (s TaskState) String() string {
 	return fmt.Sprintf("TaskState(%d)", uint8(s))
 }
 
-// Slots shares a node's slots among its tasks, first come, first served. A task
+// Slots shares a node's slots among its tasks, first come, first served. A task wants one slot, or some thousandths. A task
 // that comes back from waiting queues like any other.
 type Slots struct {
-	total int
+	total int64 // in thousandths of a slot
 	tasks map[string]*slotTask
 	queue list.List // of *slotTask, all Queued
-	// running is the number of tasks in state Running; at most total.
-	running int
+	// used is the sum of the running tasks' shares; at most total.
+	used    int64
+	running int // tasks in state Running
 }
+
+// whole is the share of a task that wants one slot.
+const whole = 1000
 
 type slotTask struct {
 	id    string
+	share int64 // in thousandths of a slot
 	state TaskState
 	place *list.Element // in the queue, when Queued
 }
 
 // NewSlots gives a node's slots, all free.
 func NewSlots(total int) *Slots {
-	return &Slots{total: total, tasks: make(map[string]*slotTask)}
+	return &Slots{total: int64(total) * whole, tasks: make(map[string]*slotTask)}
 }
 
 // Enter queues a task that is new or waiting. It gives the tasks that got a slot
 // by it: this one, or none. For a task that queues or runs already it does nothing.
-func (s *Slots) Enter(id string) (granted []string) {
+func (s *Slots) Enter(id string) (granted []string) { return s.EnterShare(id, whole) }
+
+// EnterShare is Enter for a task that, when it is new, wants thousandths of a slot.
+func (s *Slots) EnterShare(id string, share int64) (granted []string) {
 	t, ok := s.tasks[id]
 	if !ok {
-		t = &slotTask{id: id}
+		t = &slotTask{id: id, share: share}
 		s.tasks[id] = t
 	}
 	if t.state == Queued || t.state == Running {
@@ -110,6 +118,7 @@ func (s *Slots) leave(t *slotTask) {
 	switch t.state {
 	case Running:
 		s.running--
+		s.used -= t.share
 	case Queued:
 		s.queue.Remove(t.place)
 		t.place = nil
@@ -118,10 +127,15 @@ func (s *Slots) leave(t *slotTask) {
 }
 
 func (s *Slots) grant() (granted []string) {
-	for s.running < s.total && s.queue.Len() > 0 {
-		t := s.queue.Remove(s.queue.Front()).(*slotTask)
+	for s.queue.Len() > 0 {
+		t := s.queue.Front().Value.(*slotTask)
+		if s.used+t.share > s.total {
+			break // those behind it wait too, or it might wait for ever
+		}
+		s.queue.Remove(t.place)
 		t.place, t.state = nil, Running
 		s.running++
+		s.used += t.share
 		granted = append(granted, t.id)
 	}
 	return granted

@@ -1047,6 +1047,126 @@ func (x *FetchChunk) GetData() []byte {
 	return nil
 }
 
+type DriveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // the driver's
+	Finish        bool                   `protobuf:"varint,4,opt,name=finish,proto3" json:"finish,omitempty"`
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"` // of finish
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriveRequest) Reset() {
+	*x = DriveRequest{}
+	mi := &file_head_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriveRequest) ProtoMessage() {}
+
+func (x *DriveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriveRequest.ProtoReflect.Descriptor instead.
+func (*DriveRequest) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DriveRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DriveRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *DriveRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DriveRequest) GetFinish() bool {
+	if x != nil {
+		return x.Finish
+	}
+	return false
+}
+
+func (x *DriveRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type DriveReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriveReply) Reset() {
+	*x = DriveReply{}
+	mi := &file_head_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriveReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriveReply) ProtoMessage() {}
+
+func (x *DriveReply) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriveReply.ProtoReflect.Descriptor instead.
+func (*DriveReply) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DriveReply) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 var File_head_proto protoreflect.FileDescriptor
 
 const file_head_proto_rawDesc = "" +
@@ -1125,7 +1245,16 @@ const file_head_proto_rawDesc = "" +
 	"\x06object\x18\x01 \x01(\fR\x06object\" \n" +
 	"\n" +
 	"FetchChunk\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xe0\x03\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"x\n" +
+	"\fDriveRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
+	"\x06finish\x18\x04 \x01(\bR\x06finish\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x1e\n" +
+	"\n" +
+	"DriveReply\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job2\xa3\x04\n" +
 	"\x04Head\x12:\n" +
 	"\x04Ping\x12\x19.manta.actors.PingRequest\x1a\x17.manta.actors.PingReply\x12:\n" +
 	"\x04Join\x12\x19.manta.actors.JoinRequest\x1a\x17.manta.actors.JoinReply\x12I\n" +
@@ -1133,7 +1262,8 @@ const file_head_proto_rawDesc = "" +
 	"\x05Leave\x12\x1a.manta.actors.LeaveRequest\x1a\x18.manta.actors.LeaveReply\x12I\n" +
 	"\tListNodes\x12\x1e.manta.actors.ListNodesRequest\x1a\x1c.manta.actors.ListNodesReply\x12F\n" +
 	"\bListJobs\x12\x1d.manta.actors.ListJobsRequest\x1a\x1b.manta.actors.ListJobsReply\x12C\n" +
-	"\aStopJob\x12\x1c.manta.actors.StopJobRequest\x1a\x1a.manta.actors.StopJobReply2G\n" +
+	"\aStopJob\x12\x1c.manta.actors.StopJobRequest\x1a\x1a.manta.actors.StopJobReply\x12A\n" +
+	"\x05Drive\x12\x1a.manta.actors.DriveRequest\x1a\x18.manta.actors.DriveReply(\x010\x012G\n" +
 	"\x04Peer\x12?\n" +
 	"\x05Fetch\x12\x1a.manta.actors.FetchRequest\x1a\x18.manta.actors.FetchChunk0\x01B!Z\x1fmanta/actors/internal/wire;wireb\x06proto3"
 
@@ -1149,7 +1279,7 @@ func file_head_proto_rawDescGZIP() []byte {
 	return file_head_proto_rawDescData
 }
 
-var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_head_proto_goTypes = []any{
 	(*NodeInfo)(nil),         // 0: manta.actors.NodeInfo
 	(*JobInfo)(nil),          // 1: manta.actors.JobInfo
@@ -1169,10 +1299,12 @@ var file_head_proto_goTypes = []any{
 	(*StopJobReply)(nil),     // 15: manta.actors.StopJobReply
 	(*FetchRequest)(nil),     // 16: manta.actors.FetchRequest
 	(*FetchChunk)(nil),       // 17: manta.actors.FetchChunk
-	nil,                      // 18: manta.actors.NodeInfo.LabelsEntry
+	(*DriveRequest)(nil),     // 18: manta.actors.DriveRequest
+	(*DriveReply)(nil),       // 19: manta.actors.DriveReply
+	nil,                      // 20: manta.actors.NodeInfo.LabelsEntry
 }
 var file_head_proto_depIdxs = []int32{
-	18, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
+	20, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
 	0,  // 1: manta.actors.JoinRequest.node:type_name -> manta.actors.NodeInfo
 	0,  // 2: manta.actors.JoinReply.nodes:type_name -> manta.actors.NodeInfo
 	0,  // 3: manta.actors.HeartbeatReply.nodes:type_name -> manta.actors.NodeInfo
@@ -1185,17 +1317,19 @@ var file_head_proto_depIdxs = []int32{
 	10, // 10: manta.actors.Head.ListNodes:input_type -> manta.actors.ListNodesRequest
 	12, // 11: manta.actors.Head.ListJobs:input_type -> manta.actors.ListJobsRequest
 	14, // 12: manta.actors.Head.StopJob:input_type -> manta.actors.StopJobRequest
-	16, // 13: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
-	3,  // 14: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
-	5,  // 15: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
-	7,  // 16: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
-	9,  // 17: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
-	11, // 18: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
-	13, // 19: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
-	15, // 20: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
-	17, // 21: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
-	14, // [14:22] is the sub-list for method output_type
-	6,  // [6:14] is the sub-list for method input_type
+	18, // 13: manta.actors.Head.Drive:input_type -> manta.actors.DriveRequest
+	16, // 14: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
+	3,  // 15: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
+	5,  // 16: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
+	7,  // 17: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
+	9,  // 18: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
+	11, // 19: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
+	13, // 20: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
+	15, // 21: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
+	19, // 22: manta.actors.Head.Drive:output_type -> manta.actors.DriveReply
+	17, // 23: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
+	15, // [15:24] is the sub-list for method output_type
+	6,  // [6:15] is the sub-list for method input_type
 	6,  // [6:6] is the sub-list for extension type_name
 	6,  // [6:6] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name
@@ -1212,7 +1346,7 @@ func file_head_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_head_proto_rawDesc), len(file_head_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -28,6 +28,7 @@ const (
 	Head_ListNodes_FullMethodName = "/manta.actors.Head/ListNodes"
 	Head_ListJobs_FullMethodName  = "/manta.actors.Head/ListJobs"
 	Head_StopJob_FullMethodName   = "/manta.actors.Head/StopJob"
+	Head_Drive_FullMethodName     = "/manta.actors.Head/Drive"
 )
 
 // HeadClient is the client API for Head service.
@@ -43,6 +44,9 @@ type HeadClient interface {
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesReply, error)
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsReply, error)
 	StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobReply, error)
+	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
+	// ends with the second request, and is stopped when the call ends before.
+	Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error)
 }
 
 type headClient struct {
@@ -123,6 +127,19 @@ func (c *headClient) StopJob(ctx context.Context, in *StopJobRequest, opts ...gr
 	return out, nil
 }
 
+func (c *headClient) Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Head_ServiceDesc.Streams[0], Head_Drive_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[DriveRequest, DriveReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Head_DriveClient = grpc.BidiStreamingClient[DriveRequest, DriveReply]
+
 // HeadServer is the server API for Head service.
 // All implementations must embed UnimplementedHeadServer
 // for forward compatibility.
@@ -136,6 +153,9 @@ type HeadServer interface {
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesReply, error)
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsReply, error)
 	StopJob(context.Context, *StopJobRequest) (*StopJobReply, error)
+	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
+	// ends with the second request, and is stopped when the call ends before.
+	Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error
 	mustEmbedUnimplementedHeadServer()
 }
 
@@ -166,6 +186,9 @@ func (UnimplementedHeadServer) ListJobs(context.Context, *ListJobsRequest) (*Lis
 }
 func (UnimplementedHeadServer) StopJob(context.Context, *StopJobRequest) (*StopJobReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method StopJob not implemented")
+}
+func (UnimplementedHeadServer) Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error {
+	return status.Error(codes.Unimplemented, "method Drive not implemented")
 }
 func (UnimplementedHeadServer) mustEmbedUnimplementedHeadServer() {}
 func (UnimplementedHeadServer) testEmbeddedByValue()              {}
@@ -314,6 +337,13 @@ func _Head_StopJob_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Head_Drive_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(HeadServer).Drive(&grpc.GenericServerStream[DriveRequest, DriveReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Head_DriveServer = grpc.BidiStreamingServer[DriveRequest, DriveReply]
+
 // Head_ServiceDesc is the grpc.ServiceDesc for Head service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -350,7 +380,14 @@ var Head_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Head_StopJob_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Drive",
+			Handler:       _Head_Drive_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "head.proto",
 }
 

@@ -1,0 +1,354 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"manta/actors/core"
+)
+
+type attemptKey struct {
+	id  core.ID
+	try int32
+}
+
+// attempt is a task, an actor's making or a call that runs here.
+type attempt struct {
+	rt     *engine
+	s      *session
+	m      *core.Start
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	inst   *instance // of an actor and its calls
+	slot   string    // "": it needs none
+	done   chan struct{}
+
+	mu    sync.Mutex
+	waits int // guarded by mu; of its goroutines that wait
+}
+
+func (a *attempt) key() attemptKey { return attemptKey{a.m.Spec.ID, a.m.Attempt} }
+
+// start begins an attempt.
+func (rt *engine) start(m *core.Start) {
+	job := JobID(m.Spec.Job)
+	if m.Spec.Kind == core.KindCreate && m.Spec.Opt.Detached {
+		job = JobID(core.DetachedJob)
+	}
+	s := rt.session(job)
+	a := &attempt{rt: rt, s: s, m: m, done: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(rt.n.ctx)
+	a.cancel = cancel
+	a.ctx = context.WithValue(ctx, clientKey{}, &Client{rt: rt, s: s, parent: m.Spec.ID, attempt: a})
+	rt.mu.Lock()
+	err := s.ended
+	if err == nil && !rt.running.enter() {
+		err = ErrClosed
+	}
+	if err == nil && m.Spec.Kind == core.KindCall {
+		if a.inst = rt.instances[m.Actor]; a.inst == nil {
+			rt.running.leave()
+			err = fmt.Errorf("%w: it is not on node %s any more", ErrActorDead, rt.n.id)
+		}
+	}
+	if err != nil {
+		rt.mu.Unlock()
+		cancel(err)
+		f := toFailure(err, nil)
+		f.System = true
+		rt.send(&core.Done{ID: m.Spec.ID, Attempt: m.Attempt, Failure: f})
+		return
+	}
+	if m.Spec.Kind == core.KindCreate {
+		a.inst = newInstance(rt, s, m)
+		rt.instances[m.Actor] = a.inst
+	}
+	rt.attempts[a.key()] = a
+	rt.mu.Unlock()
+	if m.Spec.Kind == core.KindCall {
+		a.inst.take(a)
+		return
+	}
+	if m.Spec.Opt.CPU > 0 && m.Spec.Kind == core.KindTask {
+		a.slot = "typed-" + strconv.FormatUint(uint64(m.Spec.ID), 36) + "." + strconv.Itoa(int(m.Attempt))
+		rt.n.runner.slots.enterShare(a.slot, m.Spec.Opt.CPU)
+	}
+	go a.run()
+}
+
+// run runs the attempt on its own goroutine, and reports.
+func (a *attempt) run() {
+	begun := time.Now()
+	results, err := a.work(&begun)
+	nanos := time.Since(begun).Nanoseconds()
+	a.rt.mu.Lock()
+	delete(a.rt.attempts, a.key())
+	ended := a.s.ended
+	a.rt.mu.Unlock()
+	if a.slot != "" {
+		a.rt.n.runner.slots.remove(a.slot)
+	}
+	if err != nil && a.m.Spec.Kind == core.KindCreate {
+		a.rt.stopActor(a.m.Actor, "it could not be made")
+	}
+	a.cancel(nil)
+	m := &core.Done{ID: a.m.Spec.ID, Attempt: a.m.Attempt, Results: results, Nanos: nanos}
+	if err != nil {
+		m.Failure = a.failure(err)
+	}
+	if ended == nil {
+		a.rt.send(m)
+	}
+	close(a.done)
+	a.rt.running.leave()
+}
+
+func (a *attempt) failure(err error) *core.Failure {
+	f := toFailure(err, a.m.Spec.Opt)
+	var arg *lostArgument
+	if errors.As(err, &arg) {
+		f.System, f.Lost = true, arg.id
+	}
+	if errors.Is(err, ErrClosed) || errors.Is(err, errSystem) {
+		f.System = true
+	}
+	return f
+}
+
+// errSystem marks what is no fault of the function.
+var errSystem = errors.New("actors: it was the system")
+
+// lostArgument says that an argument's value could not be had.
+type lostArgument struct {
+	id  core.ID
+	err error
+}
+
+func (e *lostArgument) Error() string { return fmt.Sprintf("argument: %v", e.err) }
+func (e *lostArgument) Unwrap() error { return e.err }
+
+// work calls the function once it may run.
+func (a *attempt) work(begun *time.Time) (results []core.Value, err error) {
+	if a.slot != "" {
+		if err := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err != nil {
+			return nil, err
+		}
+	}
+	*begun = time.Now()
+	ctx := a.ctx
+	if limit := time.Duration(a.m.Spec.Opt.Timeout); limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", ErrTaskTimeout, limit))
+		defer cancel()
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b, ok := bodies[a.m.Spec.Func]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s on node %s", ErrNoFunc, a.m.Spec.Func, a.rt.n.id)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			stack := string(debug.Stack())
+			a.rt.n.log.Error("panic in a task", "task", a.m.Spec.Func, "panic", p, "stack", stack)
+			results, err = nil, &RunError{Stack: stack, text: fmt.Sprintf("%v: %v", ErrPanic, p), kinds: []error{ErrPanic}}
+		}
+		if err != nil && ctx.Err() != nil {
+			// Whatever it made of the end of its context, this is why it ended.
+			if cause := context.Cause(ctx); errors.Is(cause, ErrTaskTimeout) || errors.Is(cause, context.Canceled) {
+				err = cause
+			}
+		}
+	}()
+	return b.run(ctx, a)
+}
+
+// yield gives the slot back while wait runs.
+func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
+	if a.slot == "" {
+		return wait()
+	}
+	a.mu.Lock()
+	if a.waits++; a.waits == 1 {
+		a.rt.n.runner.slots.yield(a.slot)
+		a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt, On: true})
+	}
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.waits--; a.waits == 0 {
+			a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt})
+			if serr := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err == nil {
+				err = serr
+			}
+		}
+	}()
+	return wait()
+}
+
+// pause runs wait; if it is within a task, without the task's slot.
+func pause(ctx context.Context, wait func() error) error {
+	if c, ok := ctx.Value(clientKey{}).(*Client); ok && c.attempt != nil {
+		return c.attempt.yield(ctx, wait)
+	}
+	return wait()
+}
+
+// stop cancels an attempt.
+func (rt *engine) stop(m *core.Stop) {
+	rt.mu.Lock()
+	a := rt.attempts[attemptKey{m.ID, m.Attempt}]
+	rt.mu.Unlock()
+	if a != nil {
+		a.cancel(fmt.Errorf("%w: %s", context.Canceled, cmp.Or(m.Reason, "on request")))
+	}
+}
+
+// argument gives the k-th argument's value.
+func argument[T any](ctx context.Context, a *attempt, k int) (v T, err error) {
+	if k >= len(a.m.Args) {
+		return v, fmt.Errorf("actors: %s got %d arguments", a.m.Spec.Func, len(a.m.Args))
+	}
+	in := &a.m.Args[k]
+	ref := a.m.Spec.Args[k].Ref
+	if in.Size == core.Asked {
+		e := a.s.learn(ref)
+		defer e.drop()
+		if in, err = e.wait(ctx); err != nil {
+			return v, err
+		}
+	}
+	v, err = takeValue[T](ctx, a.s, in)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case gone(err) && ref != 0:
+		err = &lostArgument{ref, err}
+	case gone(err): // the node that submitted it has it, or had it
+		err = fmt.Errorf("argument: %w: %w", errSystem, err)
+	}
+	return v, err
+}
+
+// endJob ends what is left of a job here.
+func (rt *engine) endJob(job JobID, limit time.Duration) {
+	cause := fmt.Errorf("%w: %s", ErrJobEnded, job)
+	rt.mu.Lock()
+	if s := rt.sessions[job]; s != nil {
+		s.ended = cause
+		delete(rt.sessions, job)
+	}
+	var running []*attempt
+	for _, a := range rt.attempts {
+		if a.s.job == job {
+			running = append(running, a)
+		}
+	}
+	var actors []core.ID
+	for id, i := range rt.instances {
+		if i.s.job == job {
+			actors = append(actors, id)
+		}
+	}
+	f := toFailure(cause, nil)
+	for id, e := range rt.entries {
+		if e.s.job == job {
+			delete(rt.entries, id)
+			if !e.ready {
+				e.ready, e.failure = true, f
+				for _, w := range e.waiters {
+					select {
+					case w <- struct{}{}:
+					default:
+					}
+				}
+				e.waiters = nil
+			}
+		}
+	}
+	var sources []*source
+	for id, s := range rt.sources {
+		if s.s.job == job {
+			delete(rt.sources, id)
+			sources = append(sources, s)
+		}
+	}
+	var readers []*inflow
+	for k, r := range rt.readers {
+		if r.s.job == job {
+			delete(rt.readers, k)
+			readers = append(readers, r)
+		}
+	}
+	rt.mu.Unlock()
+	for _, s := range sources {
+		s.close(cause)
+	}
+	for _, r := range readers {
+		r.fail(f)
+	}
+	for _, a := range running {
+		a.cancel(fmt.Errorf("%w: %w", context.Canceled, cause))
+	}
+	for _, id := range actors {
+		rt.stopActor(id, "its job has ended")
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, a := range running {
+		select {
+		case <-a.done:
+			continue
+		case <-timer.C:
+			rt.n.log.Error("task does not end after it was cancelled", "job", job, "task", a.m.Spec.Func)
+		}
+		break
+	}
+	rt.mu.Lock()
+	var batches []keptValue
+	for key, k := range rt.kept {
+		if k.job == job {
+			delete(rt.kept, key)
+			batches = append(batches, k)
+		}
+	}
+	rt.mu.Unlock()
+	for _, k := range batches {
+		if k.batch != nil {
+			k.batch.Release()
+		}
+	}
+}
+
+// close cancels everything that runs here and waits for it. It is false if something did not end within the time.
+func (rt *engine) close(limit time.Duration) bool {
+	rt.mu.Lock()
+	var actors []core.ID
+	for id := range rt.instances {
+		actors = append(actors, id)
+	}
+	for _, a := range rt.attempts {
+		a.cancel(ErrClosed)
+	}
+	rt.mu.Unlock()
+	for _, id := range actors {
+		rt.stopActor(id, "its node is closing")
+	}
+	ok := rt.running.close(limit)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for key, k := range rt.kept {
+		delete(rt.kept, key)
+		if k.batch != nil {
+			k.batch.Release()
+		}
+	}
+	return ok
+}
