@@ -320,3 +320,15 @@ func TestTooLittleMemory(t *testing.T) {
 	require.ErrorContains(t, err, "give the nodes more memory")
 	require.NotContains(t, err.Error(), "SET ")
 }
+
+// What a killed process left in its spill folder goes at the next start there.
+func TestSpillFolderIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "duckdb", "duckdb_temp_storage_DEFAULT-0.tmp")
+	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o700))
+	require.NoError(t, os.WriteFile(old, []byte("left"), 0o600))
+	n, err := StartNode(context.Background(), NodeConfig{CPUs: 1, DataDir: dir, Hub: actors.NewHub()})
+	require.NoError(t, err)
+	require.NoFileExists(t, old)
+	require.NoError(t, n.Close())
+}

@@ -43,7 +43,7 @@ const (
 // minMemory is the least memory with which a node starts.
 const minMemory int64 = 128 << 20
 
-// Version names the program and the DuckDB in it. Nodes of one cluster have the same.
+// Version names the program and the DuckDB in it. Nodes of one cluster have the same program, and so the same DuckDB.
 func Version() string { return "manta " + actors.Version + ", DuckDB " + kernel.Version() }
 
 // Node is a running node. Close ends it.

@@ -17,7 +17,7 @@
 //	              reader fetches ranges once the producer has ended
 //
 // All but streaming store blocks on the producer's node and hand out references: they share refwriter.go and
-// refreader.go and never make a producer wait for a reader.
+// refsource.go and never make a producer wait for a reader.
 //
 // # Streaming
 //
