@@ -220,6 +220,13 @@ func (c *checker) partial(n *Partial) (Distribution, error) {
 	if err != nil {
 		return Distribution{}, err
 	}
+	if agg, ok := n.Op.(*plan.Aggregate); ok && d.Kind == Partitioned {
+		for _, a := range agg.Aggs {
+			if a.Distinct && a.Name != "min" && a.Name != "max" && !d.within(a.Params) {
+				return Distribution{}, fmt.Errorf("a partial %s of distinct values over rows that are %s: one value may be at several tasks", a.Name, d)
+			}
+		}
+	}
 	for _, e := range c.stage.Outputs {
 		if e.Kind != Gather && e.Kind != Hash {
 			return Distribution{}, fmt.Errorf("a partial result leaves by %s", e.Kind)
@@ -246,7 +253,8 @@ func completes(e *Edge, op plan.Node) bool {
 			if in, ok := children[0].(*Input); ok && in.Edge == e {
 				switch op.(type) {
 				case *plan.Aggregate:
-					_, found = n.(*plan.Aggregate)
+					final, ok := n.(*plan.Aggregate)
+					found = ok && keepsSetsApart(op.(*plan.Aggregate), final)
 				case *plan.Distinct:
 					_, found = n.(*plan.Distinct)
 				case *plan.TopN:
@@ -259,6 +267,21 @@ func completes(e *Edge, op plan.Node) bool {
 		return !found
 	})
 	return found
+}
+
+// keepsSetsApart reports whether rows of different grouping sets of a partial
+// aggregate are different groups of the final one.
+func keepsSetsApart(partial, final *plan.Aggregate) bool {
+	if len(partial.Sets) < 2 {
+		return true
+	}
+	for i, of := range partial.Groupings {
+		at := len(partial.Groups) + len(partial.Aggs) + i
+		if len(of) == len(partial.Groups) && Key(final.Groups).has(&plan.Ref{Index: at, T: plan.BigInt}) {
+			return true
+		}
+	}
+	return false
 }
 
 func opName(n plan.Node) string {

@@ -98,9 +98,6 @@ func setOperation(n *plan.SetOp, in []Distribution) (Distribution, error) {
 // joining checks that every row meets all rows that decide what becomes of it.
 func joining(n *plan.Join, l, r Distribution) (Distribution, error) {
 	left, right := outputs(n)
-	if n.AsOf {
-		return Distribution{}, fmt.Errorf("an ASOF join of partitioned rows")
-	}
 	if l.Kind == Partitioned && r.Kind == Partitioned {
 		if len(l.Keys) == 0 || len(l.Keys) != len(r.Keys) {
 			return Distribution{}, fmt.Errorf("a join of rows that are %s and %s", l, r)
@@ -113,14 +110,14 @@ func joining(n *plan.Join, l, r Distribution) (Distribution, error) {
 				return Distribution{}, fmt.Errorf("a join of rows that are %s and %s: its conditions do not say that matching rows meet", l, r)
 			}
 		}
-		if n.Type == plan.Mark && slices.ContainsFunc(n.Conds, func(c plan.JoinCond) bool { return c.Op != plan.NotDistinctFrom }) {
-			return Distribution{}, fmt.Errorf("a MARK join that does not see all rows of its right side")
-		}
 		return coHashed(n, l, r, left, right), nil
 	}
 	kept, other, known := l, Right, left
 	if r.Kind == Partitioned {
 		kept, other, known = r, Left, right
+	}
+	if n.AsOf && other != Right {
+		return Distribution{}, fmt.Errorf("an ASOF join that does not see all rows of its right side")
 	}
 	switch n.Type {
 	case plan.Inner:

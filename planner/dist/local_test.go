@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -28,6 +29,7 @@ type rig struct {
 	running  *kernel.DB
 	tables   []string
 	views    int
+	session  string // statements that every task's connection begins with
 }
 
 func newRig(t *testing.T) *rig {
@@ -69,22 +71,34 @@ func (r *rig) rows(db *kernel.DB, sql string) []string {
 	conn, err := db.Connect()
 	require.NoError(r.t, err)
 	defer conn.Close()
-	batches := r.collect(conn, sql)
-	defer release(batches)
-	return texts(batches)
+	out, err := ask(conn, sql)
+	require.NoError(r.t, err, sql)
+	return out
 }
 
-func (r *rig) collect(conn *kernel.Conn, sql string) []arrow.RecordBatch {
-	rows, err := conn.Query(context.Background(), sql)
-	require.NoError(r.t, err, sql)
+// ask runs a query and gives its rows as texts.
+func ask(conn *kernel.Conn, sql string) ([]string, error) {
+	batches, err := collect(conn, sql)
+	defer release(batches)
+	return texts(batches), err
+}
+
+func collect(conn *kernel.Conn, sql string) (out []arrow.RecordBatch, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a lost condition is a cross product
+	defer cancel()
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
 	defer rows.Close()
-	var out []arrow.RecordBatch
 	for {
 		b, err := rows.Next()
 		if err == io.EOF {
-			return out
+			return out, nil
 		}
-		require.NoError(r.t, err, sql)
+		if err != nil {
+			return out, err
+		}
 		out = append(out, b)
 	}
 }
@@ -111,15 +125,29 @@ func texts(batches []arrow.RecordBatch) []string {
 
 // place plans and places a query.
 func (r *rig) place(sql string, o Options) (*Plan, map[string]File) {
+	p, files, err := r.tryPlace(sql, o)
+	require.NoError(r.t, err, sql)
+	return p, files
+}
+
+func (r *rig) tryPlace(sql string, o Options) (*Plan, map[string]File, error) {
 	ctx := context.Background()
 	text, err := r.planning.Plan(ctx, sql)
-	require.NoError(r.t, err)
+	if err != nil {
+		return nil, nil, err
+	}
 	root, err := plan.Decode(text)
-	require.NoError(r.t, err)
+	if err != nil {
+		return nil, nil, err
+	}
 	estimates, err := r.planning.PlanCardinalities(ctx, sql)
-	require.NoError(r.t, err)
+	if err != nil {
+		return nil, nil, err
+	}
 	rows, err := plan.ReadCardinalities(root, estimates)
-	require.NoError(r.t, err)
+	if err != nil {
+		return nil, nil, err
+	}
 	files := map[string]File{}
 	plan.Walk(root, func(n plan.Node) bool {
 		if get, ok := n.(*plan.Get); ok {
@@ -138,13 +166,17 @@ func (r *rig) place(sql string, o Options) (*Plan, map[string]File) {
 		return bytes, rows
 	}
 	placed, err := Place(root, o)
-	require.NoError(r.t, err)
-	return Cut(placed, o.Partitions), files
+	if err != nil {
+		return nil, nil, err
+	}
+	p := Cut(placed, o.Partitions)
+	return p, files, p.Travels()
 }
 
 func (r *rig) file(path string) File {
-	batches := r.collect(r.planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
+	batches, err := collect(r.planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
 		plan.Literal(path)+") GROUP BY ALL ORDER BY ALL")
+	require.NoError(r.t, err)
 	defer release(batches)
 	f := File{Path: path}
 	for _, b := range batches {
@@ -157,6 +189,12 @@ func (r *rig) file(path string) File {
 
 // run runs a plan and gives the rows of its result.
 func (r *rig) run(p *Plan, files map[string]File) []string {
+	out, err := r.tryRun(p, files)
+	require.NoError(r.t, err)
+	return out
+}
+
+func (r *rig) tryRun(p *Plan, files map[string]File) ([]string, error) {
 	require.NoError(r.t, Check(p))
 	queues := map[*Edge][][]arrow.RecordBatch{} // by reader
 	defer func() {
@@ -168,16 +206,21 @@ func (r *rig) run(p *Plan, files map[string]File) []string {
 	}()
 	for _, s := range p.Stages {
 		for task := range s.Tasks {
-			r.task(p, s, task, files, queues)
+			if err := r.task(p, s, task, files, queues); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return texts(queues[p.Result][0])
+	return texts(queues[p.Result][0]), nil
 }
 
-func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues map[*Edge][][]arrow.RecordBatch) {
+func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues map[*Edge][][]arrow.RecordBatch) error {
 	conn, err := r.running.Connect()
 	require.NoError(r.t, err)
 	defer conn.Close()
+	if r.session != "" {
+		require.NoError(r.t, conn.Exec(context.Background(), r.session))
+	}
 	f, err := s.Fragment(task, Names{
 		View: func(e *Edge) string { r.views++; return fmt.Sprintf("edge_%d_%d", e.ID, r.views) },
 		Shares: func(paths []string) []File {
@@ -188,11 +231,13 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 			return out
 		},
 	}, p.Partitions)
-	require.NoError(r.t, err)
+	if err != nil {
+		return err
+	}
 	for _, in := range f.Inputs {
 		types := make([]string, len(in.Edge.Keep))
 		for i, c := range in.Edge.Keep {
-			types[i] = "CAST(NULL AS " + in.Edge.Types[c].String() + ") AS " + columnName(i)
+			types[i] = "CAST(NULL AS " + travelType(in.Edge.Types[c]).String() + ") AS " + columnName(i)
 		}
 		rows, err := conn.Query(context.Background(), "SELECT "+strings.Join(types, ", ")+" WHERE FALSE")
 		require.NoError(r.t, err)
@@ -203,7 +248,11 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 		queues[in.Edge][task] = nil
 		defer drop()
 	}
-	batches := r.collect(conn, f.SQL)
+	batches, err := collect(conn, f.SQL)
+	defer release(batches)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, f.SQL)
+	}
 	for _, e := range s.Outputs {
 		if queues[e] == nil {
 			queues[e] = make([][]arrow.RecordBatch, e.Readers())
@@ -212,7 +261,7 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 			r.send(e, f, task, b, queues[e])
 		}
 	}
-	release(batches)
+	return nil
 }
 
 // send routes one batch row by row: slow, and hard to get wrong.

@@ -143,15 +143,12 @@ func TestTwoStepAggregatesKeepTheirTypes(t *testing.T) {
 	}
 }
 
-// What cannot be read again in every round of a recursion is left to one task.
-func TestRecursionIsNotDistributed(t *testing.T) {
+// What only the planning session has is not left to the session of a task.
+func TestSessionStaysAtHome(t *testing.T) {
 	r, _ := setup(t)
-	sql := "WITH RECURSIVE w(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM w, ship WHERE i < 3) SELECT * FROM w"
-	text, err := r.planning.Plan(context.Background(), sql)
-	require.NoError(t, err)
-	root, err := plan.Decode(text)
-	require.NoError(t, err)
-	_, err = Place(root, Options{Partitions: 2, Rows: func(plan.Node) (float64, bool) { return 1, true }, FileBytes: func([]string) (int64, int64) { return 1, 1 }})
-	var unsupported *plan.UnsupportedError
-	require.ErrorAs(t, err, &unsupported)
+	for _, sql := range []string{"SELECT name FROM duckdb_settings()", "FROM (SHOW TABLES)", "FROM pragma_table_info('big')"} {
+		_, _, err := r.tryPlace(sql, Options{Partitions: 2})
+		var unsupported *plan.UnsupportedError
+		require.ErrorAs(t, err, &unsupported, sql)
+	}
 }

@@ -39,6 +39,9 @@ type Placed struct {
 // estimates decide only which of several right plans it is. The error is a
 // *plan.UnsupportedError.
 func Place(root plan.Node, o Options) (*Placed, error) {
+	if err := needsSession(root); err != nil {
+		return nil, err
+	}
 	p := &placer{o: o, ctes: map[int]*cte{}, delims: map[int]*Shared{}}
 	out, err := p.place(root)
 	if err != nil {
@@ -54,6 +57,8 @@ type placer struct {
 	delims map[int]*Shared // the distinct values of a DelimJoin, by its ID
 	shared []*Shared
 	notes  []string
+
+	keptParts int // of recursions
 }
 
 // placed is a part of the plan that has been placed.
@@ -109,8 +114,11 @@ func (p *placer) place(n plan.Node) (placed, error) {
 	case *plan.DelimGet:
 		return p.delimGet(n)
 	case *plan.RecursiveCTE:
-		// Its step reads its inputs again in every round, which no stream of batches allows.
-		return placed{}, &plan.UnsupportedError{What: "a recursive CTE over distributed inputs"}
+		return p.recursive(n)
+	case *plan.TableFunc:
+		if !pureFunctions[n.Name] {
+			return placed{}, &plan.UnsupportedError{What: "table function " + n.Name + ", which may look at the session that runs it"}
+		}
 	case *plan.TableScan:
 		return placed{}, &plan.UnsupportedError{What: fmt.Sprintf("table %s, which only the planning node has", n.Table)}
 	}

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"fmt"
 	"slices"
 
 	"manta/planner/plan"
@@ -45,12 +46,20 @@ func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {
 	if len(common) > 0 && c.dist.within(exprs) {
 		return over(c, grouped(c.dist)), nil
 	}
-	if plain(n) && splits(n) && (len(n.Groups) == 0 || reduces(rows, c.rows)) {
+	twoSteps := mergeable(n) && splits(n, false)
+	if twoSteps && (len(n.Groups) == 0 || reduces(rows, c.rows)) {
 		return p.twoStep(n, c, rows), nil
 	}
 	if len(common) > 0 {
 		c = p.hash(c, exprs)
 		return over(c, grouped(c.dist)), nil
+	}
+	if twoSteps {
+		return p.twoStep(n, c, rows), nil
+	}
+	// With equal values at one task, each task's distinct values are no other's.
+	if values := distinctValues(n); values != nil && mergeable(n) && splits(n, true) {
+		return p.twoStep(n, p.hash(c, values), rows), nil
 	}
 	p.note("an aggregate that has no partial form runs in one task")
 	return over(p.gather(c), Distribution{Kind: Single}), nil
@@ -66,6 +75,46 @@ func plain(n *plan.Aggregate) bool {
 	}
 	return len(n.Sets) == 1 && len(n.Sets[0]) == len(n.Groups)
 }
+
+// mergeable reports whether a partial result tells which grouping set it is of:
+// by the groups that it has. GROUPING() takes a limited number of them, and of
+// equal sets it can't tell one from the other.
+func mergeable(n *plan.Aggregate) bool {
+	if plain(n) {
+		return true
+	}
+	if len(n.Groups) == 0 || len(n.Groups) > 60 || len(n.Sets) == 0 {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, set := range n.Sets {
+		set = slices.Sorted(slices.Values(set))
+		key := fmt.Sprint(slices.Compact(set))
+		if seen[key] {
+			return false
+		}
+		seen[key] = true
+	}
+	return true
+}
+
+// distinctValues are the arguments of the aggregates with DISTINCT, if all of those have the same, else nil.
+func distinctValues(n *plan.Aggregate) []plan.Expr {
+	var out []plan.Expr
+	for _, a := range n.Aggs {
+		if !countsOnce(a) {
+			continue
+		}
+		if out != nil && !slices.EqualFunc(out, a.Params, func(x, y plan.Expr) bool { return canonical(x) == canonical(y) }) {
+			return nil
+		}
+		out = a.Params
+	}
+	return out
+}
+
+// countsOnce reports whether an aggregate's result depends on how often a value occurs, but for its DISTINCT.
+func countsOnce(a *plan.Agg) bool { return a.Distinct && a.Name != "min" && a.Name != "max" }
 
 // commonGroups are the groups that are in every grouping set: rows that differ in
 // one of them are never in one group.
@@ -86,33 +135,46 @@ func (p *placer) twoStep(n *plan.Aggregate, c placed, rows float64) placed {
 	partial := &plan.Aggregate{Child: c.node, Groups: n.Groups, Sets: n.Sets}
 	var steps []step
 	for _, a := range n.Aggs {
-		s, _ := twoSteps(a, groups+len(partial.Aggs))
+		s, _ := twoSteps(a, groups+len(partial.Aggs), true)
 		partial.Aggs = append(partial.Aggs, s.partial...)
 		steps = append(steps, s)
 	}
 	// Each task may have a row of every group.
 	down := placed{&Partial{Op: partial}, c.dist, min(c.rows, rows*float64(p.o.Partitions))}
-	final := &plan.Aggregate{Sets: n.Sets}
+	final := &plan.Aggregate{}
 	for i, g := range n.Groups {
 		final.Groups = append(final.Groups, &plan.Ref{Index: i, T: g.Type()})
 	}
+	if !plain(n) {
+		// Which set a row is of is a group too, and so are the values of GROUPING(), which follow from it.
+		partial.Groupings = append([][]int{plan.Range(groups)}, n.Groupings...)
+		for i := range partial.Groupings {
+			final.Groups = append(final.Groups, &plan.Ref{Index: groups + len(partial.Aggs) + i, T: plan.BigInt})
+		}
+	}
+	if len(final.Groups) > 0 {
+		final.Sets = [][]int{plan.Range(len(final.Groups))}
+	}
 	var up placed
-	d := Distribution{Kind: Single}
 	if groups == 0 {
 		down.rows = float64(p.o.Partitions)
 		up = p.exchange(down, Gather, nil)
 	} else {
 		up = p.exchange(down, Hash, final.Groups)
-		d = hashed(final.Groups)
 	}
 	final.Child = up.node
-	exprs := slices.Clone(final.Groups)
+	d := up.dist.rewrite(projector(final.Groups))
+	exprs := refs(plan.TypesOf(final.Groups))
+	exprs, sets := exprs[:groups:groups], exprs[groups:]
 	for _, s := range steps {
-		first := groups + len(final.Aggs)
+		first := len(final.Groups) + len(final.Aggs)
 		final.Aggs = append(final.Aggs, s.final...)
 		exprs = append(exprs, s.result(first))
 	}
-	return placed{&plan.Project{Child: final, Exprs: exprs}, d, rows}
+	if len(sets) > 0 {
+		exprs = append(exprs, sets[1:]...)
+	}
+	return placed{&plan.Project{Child: final, Exprs: exprs}, d.rewrite(projector(exprs)), rows}
 }
 
 // distinct places a DISTINCT.

@@ -37,8 +37,8 @@ func (p *placer) joinOf(n *plan.Join, l, r placed) placed {
 		return p.joined(n, l, r, d)
 	}
 	pairs := equalities(n)
-	rightAll := l.dist.Kind == Partitioned && replicableRight(n.Type) && !n.AsOf
-	leftAll := r.dist.Kind == Partitioned && replicableLeft(n.Type) && !n.AsOf
+	rightAll := l.dist.Kind == Partitioned && replicableRight(n.Type)
+	leftAll := r.dist.Kind == Partitioned && replicableLeft(n.Type) && !n.AsOf // the nearest of all right rows counts
 
 	best, cost := 0, -1.0
 	try := func(which int, c float64) {
@@ -111,18 +111,15 @@ func replicableLeft(t plan.JoinType) bool {
 type pair struct{ left, right plan.Expr }
 
 // equalities are the conditions of a join by which both sides can be hashed:
-// rows that match are equal in all of them. It is nil when a row's answer may
-// depend on rows that do not match it: a MARK is NULL, not FALSE, as soon as
-// there is a NULL anywhere on the right.
+// rows that match are equal in all of them. A MARK is NULL, not FALSE, as soon as
+// there is a NULL among the right rows that agree in the null-safe conditions, so
+// only by those its sides can be hashed.
 func equalities(n *plan.Join) []pair {
-	if n.AsOf {
-		return nil
-	}
 	var out []pair
 	for _, c := range n.Conds {
 		switch {
 		case n.Type == plan.Mark && c.Op != plan.NotDistinctFrom:
-			return nil
+			continue
 		case c.Op != plan.Eq && c.Op != plan.NotDistinctFrom:
 			continue
 		case !c.Left.Type().Equal(c.Right.Type()):

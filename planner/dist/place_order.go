@@ -1,6 +1,10 @@
 package dist
 
-import "manta/planner/plan"
+import (
+	"slices"
+
+	"manta/planner/plan"
+)
 
 // topN places an ORDER BY with a LIMIT: each task keeps its own first rows, one task takes the first of those.
 func (p *placer) topN(n *plan.TopN) (placed, error) {
@@ -52,23 +56,81 @@ func (p *placer) window(n *plan.Window) (placed, error) {
 	if c.dist.Kind != Partitioned || plan.Volatile(n) {
 		return over(p.gather(c), Distribution{Kind: Single}), nil
 	}
-	keys := commonPartitions(n)
-	if len(keys) == 0 {
+	if keys := commonPartitions(n.Exprs); len(keys) > 0 {
+		if !c.dist.within(keys) {
+			c = p.hash(c, keys)
+		}
+		return over(c, c.dist), nil
+	}
+	groups := windowGroups(n.Exprs)
+	if len(groups) == 1 {
 		p.note("a window over all rows runs in one task")
 		return over(p.gather(c), Distribution{Kind: Single}), nil
 	}
-	if !c.dist.within(keys) {
-		c = p.hash(c, keys)
+	return p.windows(n, c, groups), nil
+}
+
+// windows places windows that have no partition key in common one after the
+// other, those over all rows last.
+func (p *placer) windows(n *plan.Window, c placed, groups [][]int) placed {
+	width := len(n.Child.Types())
+	at := make([]int, len(n.Exprs)) // where each window's column is
+	made := width
+	for _, group := range groups {
+		w := &plan.Window{}
+		for _, i := range group {
+			w.Exprs = append(w.Exprs, n.Exprs[i])
+			at[i], made = made, made+1
+		}
+		switch keys := commonPartitions(w.Exprs); {
+		case len(keys) == 0:
+			p.note("a window over all rows runs in one task")
+			c = p.gather(c)
+		case !c.dist.within(keys):
+			c = p.hash(c, keys)
+		}
+		w.Child = c.node
+		c.node = w
 	}
-	return over(c, c.dist), nil
+	types := n.Types()
+	exprs := refs(types)
+	for i, k := range at {
+		exprs[width+i] = &plan.Ref{Index: k, T: types[width+i]}
+	}
+	return placed{&plan.Project{Child: c.node, Exprs: exprs}, c.dist.rewrite(projector(exprs)), p.rows(n, c.rows)}
+}
+
+// windowGroups sorts windows into groups that have a partition key in common, and a last one of those without any.
+func windowGroups(exprs []*plan.WindowExpr) [][]int {
+	var out [][]int
+	var members [][]*plan.WindowExpr
+	var rest []int
+	for i, e := range exprs {
+		if len(e.Partitions) == 0 {
+			rest = append(rest, i)
+			continue
+		}
+		g := slices.IndexFunc(members, func(m []*plan.WindowExpr) bool {
+			return len(commonPartitions(append(slices.Clip(m), e))) > 0
+		})
+		if g < 0 {
+			out, members = append(out, nil), append(members, nil)
+			g = len(out) - 1
+		}
+		out[g], members[g] = append(out[g], i), append(members[g], e)
+	}
+	if len(rest) > 0 {
+		out = append(out, rest)
+	}
+	return out
 }
 
 // commonPartitions are the partition keys that all windows have.
-func commonPartitions(n *plan.Window) []plan.Expr {
+func commonPartitions(exprs []*plan.WindowExpr) []plan.Expr {
 	var out []plan.Expr
-	for _, k := range n.Exprs[0].Partitions {
+	for _, k := range exprs[0].Partitions {
 		all := true
-		for _, w := range n.Exprs[1:] {
+		for _, w := range exprs[1:] {
 			all = all && Key(w.Partitions).has(k)
 		}
 		if all {

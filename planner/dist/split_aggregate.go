@@ -12,10 +12,11 @@ type step struct {
 	result  func(first int) plan.Expr
 }
 
-// splits reports whether every aggregate has a two-step form.
-func splits(n *plan.Aggregate) bool {
+// splits reports whether every aggregate has a two-step form; together says that
+// equal arguments of those with DISTINCT are at one task.
+func splits(n *plan.Aggregate, together bool) bool {
 	for _, a := range n.Aggs {
-		if _, ok := twoSteps(a, 0); !ok {
+		if _, ok := twoSteps(a, 0, together); !ok {
 			return false
 		}
 	}
@@ -26,8 +27,9 @@ func splits(n *plan.Aggregate) bool {
 // is the aggregate's own: the same type and, but for sums of floating-point
 // numbers, which depend on the order of the rows anyway, the same bits. The
 // partial results stand at the columns at, at+1, …
-func twoSteps(a *plan.Agg, at int) (step, bool) {
-	if a.Distinct && a.Name != "min" && a.Name != "max" || len(a.Order) > 0 {
+// An aggregate with DISTINCT has one if equal arguments are at one task (together).
+func twoSteps(a *plan.Agg, at int, together bool) (step, bool) {
+	if countsOnce(a) && !together || len(a.Order) > 0 {
 		return step{}, false
 	}
 	column := func(i int, t plan.Type) []plan.Expr { return []plan.Expr{&plan.Ref{Index: at + i, T: t}} }
@@ -49,7 +51,7 @@ func twoSteps(a *plan.Agg, at int) (step, bool) {
 			name = "sum"
 		}
 		sum := *a
-		sum.Name, sum.Distinct = name, false
+		sum.Name, sum.Distinct = name, countsOnce(a)
 		return step{
 			partial: []*plan.Agg{&sum},
 			final:   []*plan.Agg{{Name: name, Params: column(0, a.T), T: a.T}},

@@ -133,11 +133,11 @@ type SetOp struct {
 func (*DummyScan) Types() []Type { return []Type{Integer} }
 func (n *Empty) Types() []Type   { return n.Out }
 func (n *Values) Types() []Type  { return n.Out }
-func (n *Project) Types() []Type { return typesOf(n.Exprs) }
+func (n *Project) Types() []Type { return TypesOf(n.Exprs) }
 func (n *Filter) Types() []Type  { return pick(n.Child.Types(), n.Keep) }
 
 func (n *Aggregate) Types() []Type {
-	out := append(typesOf(n.Groups), typesOf(n.Aggs)...)
+	out := append(TypesOf(n.Groups), TypesOf(n.Aggs)...)
 	for range n.Groupings {
 		out = append(out, BigInt)
 	}
@@ -145,7 +145,7 @@ func (n *Aggregate) Types() []Type {
 }
 
 func (n *Distinct) Types() []Type { return n.Child.Types() }
-func (n *Window) Types() []Type   { return join(n.Child.Types(), typesOf(n.Exprs)) }
+func (n *Window) Types() []Type   { return join(n.Child.Types(), TypesOf(n.Exprs)) }
 
 func (n *Unnest) Types() []Type {
 	out := join(n.Child.Types(), nil)
@@ -165,7 +165,8 @@ func (n *Limit) Types() []Type   { return n.Child.Types() }
 func (n *Sample) Types() []Type  { return n.Child.Types() }
 func (n *SetOp) Types() []Type   { return n.Out }
 
-func typesOf[E Expr](exprs []E) []Type {
+// TypesOf are the types of expressions.
+func TypesOf[E Expr](exprs []E) []Type {
 	out := make([]Type, len(exprs))
 	for i, e := range exprs {
 		out[i] = e.Type()
