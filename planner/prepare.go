@@ -14,6 +14,7 @@ import (
 	"manta/planner/dist"
 	"manta/planner/kernel"
 	"manta/planner/plan"
+	"manta/planner/split"
 	"manta/planner/wire"
 	"manta/shuffle"
 )
@@ -26,7 +27,8 @@ type prepared struct {
 	names    []string // of the result's columns
 	types    []string // DuckDB's
 	travel   []string // the types that the last stage's rows have on their way
-	setup    []string // statements that make the tables known to a connection
+	session  string   // the statement that gives a connection the settings of the planning one
+	setup    []string // session, and the statements that make the tables known to a connection
 	plan     *dist.Plan
 	files    map[string]dist.File
 	fallback string // why the query runs as one task with its original text; empty when it is distributed
@@ -48,13 +50,25 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	defer conn.Close()
 
 	q := &prepared{sql: req.Sql, files: map[string]dist.File{}}
-	if q.setup, err = tableViews(req.Options.GetTables()); err != nil {
+	if q.session, err = session(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := makeTables(ctx, conn, q.setup); err != nil {
+	views, err := tableViews(req.Options.GetTables())
+	if err != nil {
+		return nil, err
+	}
+	q.setup = append([]string{q.session}, views...)
+	if err := makeTables(ctx, conn, views); err != nil {
 		return nil, err
 	}
 	if err := checkSelect(ctx, conn, req.Sql); err != nil {
+		return nil, err
+	}
+	estimates, err := conn.PlanCardinalities(ctx, req.Sql)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEffects(estimates); err != nil {
 		return nil, err
 	}
 	columns, err := conn.Describe(ctx, req.Sql)
@@ -64,7 +78,7 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	for _, c := range columns {
 		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
 	}
-	q.plan, err = s.distribute(ctx, conn, q, req, partitions)
+	q.plan, err = s.distribute(ctx, conn, q, req, partitions, estimates)
 	if err == nil {
 		q.travel = q.plan.Result.TravelTypes()
 	}
@@ -115,18 +129,15 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 	return other
 }
 
-// distribute makes the distributed plan of a query. A *plan.UnsupportedError or
-// kernel.ErrNotSerializable means that it can only run as it is written.
-func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, partitions int) (*dist.Plan, error) {
+// distribute makes the distributed plan of a query; estimates is DuckDB's EXPLAIN of
+// it. A *plan.UnsupportedError or kernel.ErrNotSerializable means that it can only
+// run as it is written.
+func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, partitions int, estimates string) (*dist.Plan, error) {
 	text, err := conn.Plan(ctx, req.Sql)
 	if err != nil {
 		return nil, err
 	}
 	root, err := plan.Decode(text)
-	if err != nil {
-		return nil, err
-	}
-	estimates, err := conn.PlanCardinalities(ctx, req.Sql)
 	if err != nil {
 		return nil, err
 	}
@@ -188,12 +199,15 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 // readFiles collects the row groups of all files that a plan reads.
 func (s *Service) readFiles(ctx context.Context, conn *kernel.Conn, root plan.Node, into map[string]dist.File) error {
 	var paths []string
+	byRows := map[string]bool{} // may the file be cut between its row groups?
 	plan.Walk(root, func(n plan.Node) bool {
 		if get, ok := n.(*plan.Get); ok {
 			for _, path := range get.Files {
-				if !slices.Contains(paths, path) {
+				before, seen := byRows[path]
+				if !seen {
 					paths = append(paths, path)
 				}
+				byRows[path] = get.RowSplittable() && (before || !seen)
 			}
 		}
 		return true
@@ -201,11 +215,20 @@ func (s *Service) readFiles(ctx context.Context, conn *kernel.Conn, root plan.No
 	if len(paths) == 0 {
 		return nil
 	}
+	// Fragments name single files, and DuckDB takes every name for a pattern.
+	for _, path := range paths {
+		if strings.ContainsAny(path, "*?[") {
+			return &plan.UnsupportedError{What: "file " + path + ", whose name is a pattern"}
+		}
+	}
 	files, err := s.footers.of(ctx, conn, paths)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
+		if !byRows[f.Path] {
+			f.Groups = []split.RowGroup{{Rows: f.Rows(), Bytes: f.Bytes()}}
+		}
 		into[f.Path] = f
 	}
 	return nil

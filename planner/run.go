@@ -117,6 +117,30 @@ func (r *run) prepareTasks() error {
 		return err
 	}
 	r.planTime = time.Since(began)
+	return r.checkTasks()
+}
+
+// maxTasks bounds a query's tasks on one node: each may hold a thread while it
+// waits, and a process that reaches Go's limit of 10,000 threads ends.
+const maxTasks = 2000
+
+// checkTasks refuses a query with more tasks than a node can hold.
+func (r *run) checkTasks() error {
+	if r.query.plan == nil {
+		return nil
+	}
+	tasks := map[actors.NodeID]int{}
+	for _, s := range r.query.plan.Stages {
+		for i := range s.Tasks {
+			tasks[r.nodeOf(s, i)]++
+		}
+	}
+	for node, n := range tasks {
+		if n > maxTasks {
+			return fmt.Errorf("planner: %s of %d partitions are %d tasks for node %s, and %d are the most; use fewer partitions",
+				counted(len(r.query.plan.Stages), "stage"), r.partitions, n, node, maxTasks)
+		}
+	}
 	return nil
 }
 

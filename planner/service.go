@@ -2,10 +2,12 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -43,6 +45,9 @@ type serviceConfig struct {
 	log     *slog.Logger
 }
 
+// planningFolder is where, in tempDir, the planning instance spills.
+const planningFolder = "planning"
+
 // planningMemory is what DuckDB may use to plan: it reads footers, and no data.
 const planningMemory = 256 << 20
 
@@ -59,6 +64,9 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 	}
 	if err := os.MkdirAll(s.config.tempDir, 0o700); err != nil {
 		return fmt.Errorf("planner: spill folder: %w", err)
+	}
+	if err := sweepSpill(s.config.tempDir); err != nil {
+		return err
 	}
 	db, err := kernel.Open(kernel.Config{
 		MemoryLimit:        s.config.memory,
@@ -79,6 +87,26 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 	return nil
 }
 
+// sweepSpill removes the spill files of an earlier process, which was killed. The
+// node's data folder is its own by now: the object store in it holds the lock.
+func sweepSpill(dir string) error {
+	for _, folder := range []string{dir, filepath.Join(dir, planningFolder)} {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("planner: spill folder: %w", err)
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), "duckdb_temp_") {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(folder, e.Name())); err != nil {
+				return fmt.Errorf("planner: spill folder: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // plannerDB returns the instance for planning, opened at its first use. It is
 // another one than for executing: the optimizers that are off while planning
 // are off for a whole instance.
@@ -91,7 +119,7 @@ func (s *Service) plannerDB() (*kernel.DB, error) {
 	if s.plan == nil {
 		db, err := kernel.Open(kernel.Config{
 			MemoryLimit:        planningMemory,
-			TempDir:            filepath.Join(s.config.tempDir, "planning"),
+			TempDir:            filepath.Join(s.config.tempDir, planningFolder),
 			Threads:            1,
 			DisabledOptimizers: kernel.PlanningDisabled,
 			Settings:           map[string]string{"parquet_metadata_cache": "true"},

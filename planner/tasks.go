@@ -91,7 +91,7 @@ func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
 	if err != nil {
 		return nil, fmt.Errorf("planner: stage %d: %w", s.ID, err)
 	}
-	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Sql: f.SQL, Types: f.Types, Files: q.pins(f.Files)}
+	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Sql: f.SQL, Types: f.Types, Files: q.pins(f.Files), Setup: []string{q.session}}
 	for _, in := range f.Inputs {
 		edge, err := r.edge(in.Edge).MarshalBinary()
 		if err != nil {
