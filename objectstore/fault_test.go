@@ -20,6 +20,7 @@ type faultyFiles struct {
 	flip                                  atomic.Bool        // one byte of each read is wrong
 	noSpace                               atomic.Bool        // nothing is left, and nobody knows of how much
 	used                                  atomic.Int64       // percent of the disk
+	slow                                  atomic.Int64       // nanoseconds that a write takes at least
 	block                                 chan chan struct{} // when not nil, each write waits for an answer
 }
 
@@ -88,6 +89,7 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 		f.on.block <- answer
 		<-answer
 	}
+	time.Sleep(time.Duration(f.on.slow.Load()))
 	if err := failing(&f.on.write); err != nil {
 		n := 0
 		if f.on.partial.Load() {

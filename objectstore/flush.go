@@ -68,8 +68,12 @@ func (s *Store) flushAll(small bool) (more bool, err error) {
 			return false, err
 		}
 		more = more || again
+		if again, err = sh.compact(); err != nil {
+			return false, err
+		}
+		more = more || again
 	}
-	return more, nil
+	return more, s.index.collect(s.badgerLive.Load())
 }
 
 // pressed says whether memory is short.

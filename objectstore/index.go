@@ -21,10 +21,11 @@ type index struct {
 	dir   string
 	files filesystem
 
-	mu      sync.RWMutex // held for reading while db is used; taken before the store's mutex
-	db      *badger.DB   // guarded by mu; nil until opened
-	written atomic.Int64 // bytes since it was opened
-	touched atomic.Int64 // bytes of mapped files that were read or written since the pages were handed back
+	mu        sync.RWMutex // held for reading while db is used; taken before the store's mutex
+	db        *badger.DB   // guarded by mu; nil until opened
+	written   atomic.Int64 // bytes since it was opened
+	collected atomic.Int64 // written when the log was last collected
+	touched   atomic.Int64 // bytes of mapped files that were read or written since the pages were handed back
 }
 
 // Badger maps its files at their full length, which on a full disk ends in a fault instead of an error. So
@@ -119,7 +120,8 @@ func (x *index) open() error {
 		WithValueLogFileSize(64 << 20).
 		WithSyncWrites(false).
 		WithDetectConflicts(false).
-		WithNumGoroutines(1)
+		WithNumGoroutines(1).
+		WithCompactL0OnClose(true) // for collect
 	db, err := badger.Open(opt)
 	if err != nil {
 		return fmt.Errorf("open index %s: %w", x.dir, err)
@@ -216,7 +218,50 @@ func (x *index) reset(unneeded func() bool) error {
 	x.db = nil
 	x.written.Store(0)
 	x.touched.Store(0)
+	x.collected.Store(0)
 	return err
+}
+
+const (
+	// collectAfter is how much must have been written since the log was last collected before it is looked at.
+	collectAfter = 64 << 20
+	// collectRatio is the part of a log file that must be dead for the rest to be moved.
+	collectRatio = 0.5
+)
+
+// collect has Badger move what is alive out of the files of its log that are mostly dead, if the log is much
+// larger than the live bytes that the caller knows of. It takes a while.
+func (x *index) collect(live int64) error {
+	if x.written.Load()-x.collected.Load() < collectAfter || x.size() < 2*live+collectAfter {
+		return nil
+	}
+	x.collected.Store(x.written.Load())
+	// Badger learns what is dead when it compacts tables, which it is told to do when it closes.
+	x.mu.Lock()
+	if x.db == nil {
+		x.mu.Unlock()
+		return nil
+	}
+	err := x.db.Close()
+	x.db = nil
+	x.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("collect index: %w", err)
+	}
+	err = x.use(func(db *badger.DB) error {
+		for {
+			if err := db.RunValueLogGC(collectRatio); err != nil {
+				if errors.Is(err, badger.ErrNoRewrite) {
+					return nil
+				}
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("collect index: %w", err)
+	}
+	return nil
 }
 
 // size returns the bytes of the database's files.

@@ -115,10 +115,11 @@ func (s *Store) recoverSegment(key, value, dead []byte) bool {
 	seq := binary.BigEndian.Uint64(key[2:])
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	seg := &segment{stored: true, end: image, size: int64(len(value))}
+	seg := &segment{end: image, size: int64(len(value))}
 	sh.number(seg)
 	sh.seq = max(sh.seq-1, seq)
 	seg.seq = seq
+	seconds := 0
 	for _, it := range items {
 		if gone[it.off] {
 			seg.dead = append(seg.dead, it.off)
@@ -130,19 +131,25 @@ func (s *Store) recoverSegment(key, value, dead []byte) bool {
 		}
 		v := spot{segment: seg.num, off: it.off, size: it.size, sum: it.sum}
 		if _, err := sh.refs.Add(it.id, it.owner, v); err != nil {
-			continue // a second copy, made by a compaction that was cut short
+			seg.dead = append(seg.dead, it.off) // a second copy, made by a compaction that was cut short
+			seconds++
+			continue
 		}
 		sh.counted(seg, int(it.size))
 		s.recovery.Objects++
 		s.recovery.Bytes += int64(it.size)
 	}
-	seg.deadSaid = len(seg.dead)
+	seg.deadSaid = len(seg.dead) - seconds
+	if seconds > 0 {
+		sh.graves = append(sh.graves, seg)
+	}
 	if seg.live == 0 {
 		sh.segments[seg.num] = nil
 		sh.freeNums = append(sh.freeNums, seg.num)
 		return false
 	}
 	sh.count.puts, sh.count.bytesPut = 0, 0
+	sh.enterStore(seg, len(items))
 	s.indexed.Add(1)
 	return true
 }

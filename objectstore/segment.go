@@ -26,6 +26,9 @@ type segment struct {
 
 	born time.Time
 
+	values   int  // that were alive when it was stored
+	stuck    bool // cannot be compacted
+	kept     bool // is being compacted: it stays, even without live values
 	stored   bool
 	writing  bool
 	dead     []uint32 // offsets of values freed since it was stored; kept only for a restart

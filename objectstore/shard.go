@@ -30,11 +30,13 @@ type shard struct {
 	deletes [][]byte   // keys to be deleted
 	graves  []*segment // with values freed since they were stored
 
-	restore  *page      // values that were read back are put into it
-	restored []*hotPage // all pages of that kind, restore too
-	count    smallCounts
-	unsaved  atomic.Int64 // bytes of values that are not on disk; written under mu
-	_        [64]byte
+	restore    *page      // values that were read back are put into it
+	restored   []*hotPage // all pages of that kind, restore too
+	count      smallCounts
+	stored     int64        // bytes on disk of segments that are alive
+	storedLive int64        // about what their live values take of it
+	unsaved    atomic.Int64 // bytes of values that are not on disk; written under mu
+	_          [64]byte
 }
 
 // hotPage knows which copies are in a page, to forget them when it is gone.
@@ -52,6 +54,7 @@ type smallCounts struct {
 	tier                           Tier
 	puts, gets, bytesPut, bytesGot int64
 	restores, bytesRestored        int64
+	compacted                      int64
 	indexBytes                     int64 // filled in when asked for
 }
 
@@ -284,9 +287,10 @@ func (s *Store) putThrough(sh *shard, id ID, owner string, size int, parts [][]b
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	seg := &segment{stored: true, end: size, size: int64(len(data))}
+	seg := &segment{end: size, size: int64(len(data))}
 	sh.number(seg)
 	seg.seq = seq
+	sh.enterStore(seg, 1)
 	if sh.closed {
 		sh.bury(seg)
 		return ErrClosed
@@ -296,14 +300,13 @@ func (s *Store) putThrough(sh *shard, id ID, owner string, size int, parts [][]b
 		return holdError(err, id, owner)
 	}
 	sh.counted(seg, size)
+	sh.storedLive += seg.size
 	return nil
 }
 
 // free gives back what a freed value takes. mu held.
 func (sh *shard) free(v spot) {
 	seg := sh.segments[v.segment]
-	seg.live--
-	seg.bytes -= int64(v.size)
 	sh.count.tier.Objects--
 	sh.count.tier.Bytes -= int64(v.size)
 	if !seg.stored {
@@ -316,12 +319,33 @@ func (sh *shard) free(v spot) {
 		seg.dead = append(seg.dead, v.off-uint32(seg.base))
 		kick(sh.s.flushKick)
 	}
-	if seg.live == 0 && !seg.writing {
-		sh.bury(seg)
-	}
+	sh.leaveSegment(seg, v)
 	if sh.refs.Len() == 0 {
 		kick(sh.s.flushKick) // to give the pages back, if it stays so
 	}
+}
+
+// leaveSegment takes a value off a segment, and ends it with its last. mu held.
+func (sh *shard) leaveSegment(seg *segment, v spot) {
+	seg.live--
+	seg.bytes -= int64(v.size)
+	if seg.stored {
+		sh.storedLive -= seg.size / int64(seg.values)
+		if sh.stored >= compactAfter && sh.storedLive*2 < sh.stored {
+			kick(sh.s.flushKick)
+		}
+	}
+	if seg.live == 0 && !seg.writing && !seg.kept {
+		sh.bury(seg)
+	}
+}
+
+// enterStore counts a segment that has come to be on disk. mu held.
+func (sh *shard) enterStore(seg *segment, values int) {
+	seg.stored, seg.values = true, values
+	sh.stored += seg.size
+	sh.storedLive += seg.size / int64(values) * int64(seg.live)
+	sh.s.badgerLive.Add(seg.size)
 }
 
 // bury ends a segment without live values. mu held.
@@ -333,6 +357,8 @@ func (sh *shard) bury(seg *segment) {
 	sh.freeNums = append(sh.freeNums, seg.num)
 	if seg.stored {
 		sh.s.indexed.Add(-1)
+		sh.stored -= seg.size
+		sh.s.badgerLive.Add(-seg.size)
 		sh.deletes = append(sh.deletes, segmentKey(sh.num, seg.seq))
 		if seg.deadSaid > 0 {
 			sh.deletes = append(sh.deletes, deadKey(sh.num, seg.seq))

@@ -73,7 +73,8 @@ func (sh *shard) written(seg *segment, err error) {
 		}
 		return
 	}
-	seg.stored, seg.slots = true, nil
+	seg.slots = nil
+	sh.enterStore(seg, seg.values)
 	sh.unsaved.Add(-seg.bytes)
 	if p := seg.page; p != nil {
 		p.dirty--
@@ -81,7 +82,7 @@ func (sh *shard) written(seg *segment, err error) {
 			sh.settle(p)
 		}
 	}
-	if seg.live == 0 {
+	if seg.live == 0 && !seg.kept {
 		sh.bury(seg)
 	} else if len(seg.dead) > 0 {
 		sh.graves = append(sh.graves, seg)
@@ -105,6 +106,7 @@ func (sh *shard) encode(seg *segment) indexOp {
 	}
 	slices.SortFunc(items, func(a, b dirItem) int { return int(a.off) - int(b.off) })
 	items = slices.CompactFunc(items, func(a, b dirItem) bool { return a.id == b.id })
+	seg.values = max(len(items), 1)
 	return indexOp{key: segmentKey(sh.num, seg.seq), value: appendDirectory(image, items)}
 }
 

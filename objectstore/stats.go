@@ -34,7 +34,7 @@ type Stats struct {
 	Evictions          int64         // values and pages of small ones dropped from memory because they are on disk too
 	SpillTime          time.Duration // that writing spilled values took, on all writers together
 	RestoreTime        time.Duration // that reading large values back took, for all readers together
-	BytesCompacted     int64         // moved from spill files that were mostly dead
+	BytesCompacted     int64         // moved out of files, and of parts of Badger, that were mostly dead
 	IndexBytes         int64         // of memory that the index of objects takes, beside MemoryLimit
 	BadgerBytes        int64         // of Badger's files
 	Trouble            string        // why the last write to disk failed; "" when it did not
@@ -83,6 +83,7 @@ func (s *Store) Stats() Stats {
 		st.Restores += n.restores
 		st.BytesRestored += n.bytesRestored
 		st.IndexBytes += n.indexBytes
+		st.BytesCompacted += n.compacted
 	}
 	for _, err := range []error{s.disk.trouble, s.indexTrouble} {
 		if err != nil {

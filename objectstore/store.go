@@ -44,10 +44,11 @@ type Store struct {
 	indexTrouble   error     // why the last write of the index failed
 	count          counters
 
-	indexed  atomic.Int64 // entries in Badger, with those about to be: while any, it must stay
-	awaited  atomic.Int64 // calls of Wait
-	arrivals arrivals
-	recovery Recovery // immutable after Open
+	indexed    atomic.Int64 // entries in Badger, with those about to be: while any, it must stay
+	badgerLive atomic.Int64 // bytes of segments that are alive
+	awaited    atomic.Int64 // calls of Wait
+	arrivals   arrivals
+	recovery   Recovery // immutable after Open
 
 	ops       sync.WaitGroup // calls inside; Add only while not closed
 	done      chan struct{}  // closed by Close
@@ -92,7 +93,7 @@ func newStore(cfg Config, lock *os.File) *Store {
 	return &Store{
 		cfg:       cfg,
 		lock:      lock,
-		index:     &index{dir: indexDir(cfg.Dir), files: cfg.files},
+		index:     &index{dir: indexDir(realPath(cfg.Dir)), files: cfg.files},
 		refs:      refcount.New[ID, *entry](hashID, refcount.Memory{}),
 		writers:   map[*Writer]struct{}{},
 		mem:       budget{limit: cfg.MemoryLimit},
@@ -140,6 +141,16 @@ func (s *Store) closeShared() error {
 		return nil
 	}
 	return s.pool.shared.close()
+}
+
+// realPath is how the system calls a directory, when it can be told.
+func realPath(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			return real
+		}
+	}
+	return dir
 }
 
 func indexDir(dir string) string { return filepath.Join(dir, "index") }

@@ -1,0 +1,66 @@
+package objectstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Small values on disk, most of them released: the space returns, the rest stays readable, and after a restart
+// there is exactly the rest.
+func TestBadgerShrinksWhileSomethingIsAlive(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("recover ", again), func(t *testing.T) {
+			s := open(t, func(c *Config) { c.InlineMax, c.MemoryLimit, c.Recover = 100<<10, 1<<20, again })
+			r := rand.New(rand.NewPCG(1, 2))
+			total := int64(150 << 20)
+			kept := map[ID][2]int{}
+			var size int64
+			for i := 0; size < total; i++ {
+				n := 100 + r.IntN(1500)
+				if i%50 == 0 {
+					n = 40_000
+				}
+				size += int64(n)
+				id := put(t, s, "job", value(uint64(i), n))
+				kept[id] = [2]int{i, n}
+				if len(kept) > 5000 { // drop them in no order
+					for id := range kept {
+						delete(kept, id)
+						require.NoError(t, s.Release(id, "job"))
+						break
+					}
+				}
+			}
+			require.Eventually(t, func() bool {
+				st := s.Stats()
+				return st.BadgerBytes < 2*s.badgerLive.Load()+2*collectAfter && s.badgerLive.Load() < 4*st.Bytes+compactAfter
+			}, 20*time.Second, 10*time.Millisecond, "%+v", s.Stats())
+			st := s.Stats()
+			require.Positive(t, st.BytesCompacted)
+			t.Logf("written %s, alive %s, Badger has %s", bytesText(s.index.written.Load()), bytesText(st.Bytes), bytesText(st.BadgerBytes))
+			look := func() {
+				for id, v := range kept {
+					requireValue(t, s, id, value(uint64(v[0]), v[1]))
+				}
+			}
+			look()
+			check(t, s)
+			if again {
+				require.NoError(t, s.Close())
+				next, err := Open(s.cfg)
+				require.NoError(t, err)
+				require.Empty(t, next.Recovery().Lost)
+				require.Equal(t, int64(len(kept)), next.Recovery().Objects)
+				s = next
+				look()
+				defer func() { require.NoError(t, next.Close()) }()
+			}
+			s.ReleaseOwner("job")
+			requireEmpty(t, s)
+		})
+	}
+}
