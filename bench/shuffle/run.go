@@ -1,0 +1,238 @@
+package shuffle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"manta/actors"
+	"manta/bench"
+	exchange "manta/shuffle"
+)
+
+// Run measures. A mode that fails is a result with an error. Nothing is left behind.
+func Run(ctx context.Context, o Options) (report *Report, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := startCluster(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := c.close(); err == nil && e != nil {
+			report, err = nil, e
+		}
+	}()
+	s := shape{Rows: o.RowsPerBatch, Columns: o.Columns, Partitions: o.Partitions, Skew: o.Skew}
+	in := makeInput(s, 1)
+	defer in.release()
+	runs := map[exchange.Mode][]Result{}
+	var machine []Limits
+	for i := range o.Runs {
+		o.Progress("round %d of %d: the machine's limits", i+1, o.Runs)
+		l, err := limits(&o, s, in)
+		if err != nil {
+			return nil, err
+		}
+		machine = append(machine, l)
+		for _, mode := range o.Modes {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if r := runs[mode]; len(r) > 0 && r[len(r)-1].Error != "" {
+				continue
+			}
+			o.Progress("round %d of %d: %s", i+1, o.Runs, mode)
+			debug.FreeOSMemory()
+			before := spin()
+			r, err := c.measure(ctx, &o, s, mode)
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err != nil {
+				r.Error = err.Error()
+			}
+			r.SpinBefore, r.SpinAfter = before, spin()
+			runs[mode] = append(runs[mode], r)
+		}
+	}
+	report = &Report{Machine: bench.ThisMachine(), Versions: bench.Versions()}
+	for _, mode := range o.Modes {
+		report.Results = append(report.Results, summarize(&o, runs[mode], medians(machine)))
+	}
+	return report, nil
+}
+
+// measure runs one exchange.
+func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchange.Mode) (r Result, err error) {
+	r = Result{
+		Mode: mode, Processes: o.Processes, Producers: o.Producers, Partitions: o.Partitions,
+		RowsPerBatch: o.RowsPerBatch, Columns: o.Columns, Skew: o.Skew, ExchangeMiB: mib(o.Memory),
+	}
+	job, err := c.head.NewJob(ctx, actors.JobSpec{Name: "bench shuffle " + string(mode)})
+	if err != nil {
+		return r, err
+	}
+	defer func() { job.Finish(err) }()
+	edge := c.edge(o, job.ID(), mode)
+	data, err := edge.MarshalBinary()
+	if err != nil {
+		return r, err
+	}
+	var prepare, all []actors.TaskSpec
+	total := o.Bytes / s.width()
+	for i, node := range edge.Producers {
+		n := int64(o.Producers)
+		rows := total*int64(i+1)/n - total*int64(i)/n
+		arg := encode(run{Shape: s, Edge: data, Index: i, Rows: rows})
+		prepare = append(prepare, actors.TaskSpec{Func: "prepare", Arg: arg, Node: node})
+		all = append(all, actors.TaskSpec{Func: "produce", Arg: arg, Node: node})
+	}
+	for p, node := range edge.Consumers {
+		all = append(all, actors.TaskSpec{Func: "consume", Arg: encode(run{Shape: s, Edge: data, Index: p}), Node: node})
+	}
+	if _, err := wait(ctx, job, prepare); err != nil {
+		return r, err
+	}
+	if _, err := c.onEach(ctx, job, "begin"); err != nil {
+		return r, err
+	}
+	start := time.Now()
+	results, err := wait(ctx, job, all)
+	elapsed := time.Since(start)
+	if err != nil {
+		return r, err
+	}
+	after, err := c.onEach(ctx, job, "end")
+	if err != nil {
+		return r, err
+	}
+	r.Seconds = elapsed.Seconds()
+	if err := r.count(o, s, results); err != nil {
+		return r, err
+	}
+	for p, at := range edge.Consumers {
+		for _, from := range edge.Producers {
+			if from != at { // every producer sends a partition about as much
+				r.Crossed += results[o.Producers+p].Rows * s.width() / int64(o.Producers)
+			}
+		}
+	}
+	var cpu time.Duration
+	for _, a := range after {
+		cpu += a.Process.CPU
+		r.PeakRSSMiB += mib(a.Process.RSS)
+		r.ExchangePeakMiB = max(r.ExchangePeakMiB, mib(a.Stats.PeakBusy))
+		r.BytesSpilled += a.Spilled
+	}
+	r.GBpsPerCore = rate(r.Bytes, cpu)
+	return r, nil
+}
+
+// count adds up what the tasks did, and refuses a run in which a row was lost or changed.
+func (r *Result) count(o *Options, s shape, results []done) error {
+	var wrote, read done
+	for i, d := range results {
+		side := &wrote
+		if i >= o.Producers {
+			side = &read
+		}
+		side.Rows += d.Rows
+		side.Sum += d.Sum
+		side.Counters.Add(d.Counters)
+	}
+	if wrote.Rows != read.Rows || wrote.Sum != read.Sum {
+		return fmt.Errorf("bench: %d rows (sum %d) went in, %d (sum %d) came out", wrote.Rows, wrote.Sum, read.Rows, read.Sum)
+	}
+	w, n := wrote.Counters, read.Counters
+	r.Bytes = read.Rows * s.width()
+	r.References, r.Objects = w.References, w.Objects
+	r.ControlMessages = w.ControlMessages + n.ControlMessages
+	r.CreditWait = w.CreditWait.Seconds()
+	r.BytesCopied = w.BytesCopied + n.BytesCopied
+	r.BytesSpilled = w.BytesSpilled + n.BytesSpilled
+	return nil
+}
+
+// onEach runs a task on every node.
+func (c *cluster) onEach(ctx context.Context, job *actors.Job, name string) ([]done, error) {
+	var specs []actors.TaskSpec
+	for _, n := range c.nodes {
+		specs = append(specs, actors.TaskSpec{Func: name, Arg: encode(run{}), Node: n})
+	}
+	return wait(ctx, job, specs)
+}
+
+// wait starts tasks and returns what they return. The first failure is the outcome.
+func wait(ctx context.Context, job *actors.Job, specs []actors.TaskSpec) ([]done, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	results := make([]done, len(specs))
+	for i, spec := range specs {
+		t, err := job.Submit(spec)
+		if err != nil {
+			return nil, err
+		}
+		g.Go(func() error {
+			data, err := t.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(data, &results[i])
+		})
+	}
+	return results, g.Wait()
+}
+
+// summarize takes the run of median time.
+func summarize(o *Options, runs []Result, l Limits) Result {
+	last := runs[len(runs)-1]
+	if last.Error != "" {
+		last.Limits = l
+		return last
+	}
+	slices.SortFunc(runs, func(a, b Result) int {
+		if a.Seconds < b.Seconds {
+			return -1
+		}
+		return 1
+	})
+	r := runs[len(runs)/2]
+	r.SecondsMin, r.SecondsMax = runs[0].Seconds, runs[len(runs)-1].Seconds
+	for _, x := range runs {
+		r.PeakRSSMiB = max(r.PeakRSSMiB, x.PeakRSSMiB)
+		r.ExchangePeakMiB = max(r.ExchangePeakMiB, x.ExchangePeakMiB)
+		r.Watchdog = max(r.Watchdog, x.Watchdog)
+	}
+	r.Limits = l
+	r.GBps = float64(r.Bytes) / 1e9 / r.Seconds
+	r.OfLimit = r.GBps / limitOf(o, r)
+	return r
+}
+
+// limitOf is the speed that the resources of a mode allow.
+func limitOf(o *Options, r Result) float64 {
+	crossed := float64(r.Crossed) / float64(r.Bytes)
+	switch {
+	case r.Mode == exchange.Disk:
+		return 1 / (1/r.Limits.Disk + crossed/r.Limits.TCP)
+	case o.Processes > 1:
+		return r.Limits.TCP / crossed
+	}
+	return r.Limits.Partition
+}
+
+func mib(n int64) float64 { return float64(n) / (1 << 20) }
+
+func encode(r run) []byte {
+	data, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // numbers and bytes
+	}
+	return data
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	exchanges "manta/bench/shuffle"
+	"manta/shuffle"
+)
+
+// benchShuffle measures the exchanges without SQL.
+func benchShuffle() *cobra.Command {
+	var o exchanges.Options
+	var modes []string
+	var output string
+	bytes, memory, store := sizeFlag(1<<30), sizeFlag(256<<20), sizeFlag(1<<30)
+	c := &cobra.Command{
+		Use:   "shuffle",
+		Short: "Move generated batches through every exchange mode, beside the machine's limits",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, m := range modes {
+				mode, err := shuffle.ParseMode(m)
+				if err != nil {
+					return &usageError{err}
+				}
+				o.Modes = append(o.Modes, mode)
+			}
+			if output != "table" && output != "json" {
+				return usagef("unknown output format %q; use table or json", output)
+			}
+			o.Bytes, o.Memory, o.StoreMemory = int64(bytes), int64(memory), int64(store)
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			o.Spawn = func(s exchanges.ServeConfig) *exec.Cmd {
+				node := exec.Command(self, "bench", "shuffle", "node", "--head", s.Head, "--dir", s.Dir,
+					"--memory", fmt.Sprint(s.Memory), "--store-memory", fmt.Sprint(s.StoreMemory))
+				node.Args[0] = os.Args[0]
+				node.Stderr = os.Stderr
+				return node
+			}
+			if err := o.Validate(); err != nil {
+				return &usageError{err}
+			}
+			o.Progress = progressLine()
+			report, err := exchanges.Run(c.Context(), o)
+			o.Progress("")
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return writeJSON(c.OutOrStdout(), report)
+			}
+			report.WriteTable(c.OutOrStdout())
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.Var(&bytes, "bytes", "what to move, of values")
+	flags.IntVar(&o.RowsPerBatch, "rows-per-batch", 2048, "rows of the batches that producers write")
+	flags.IntVar(&o.Columns, "columns", 8, "BIGINT columns")
+	flags.IntVar(&o.Partitions, "partitions", 16, "partitions, with a reader each")
+	flags.IntVar(&o.Producers, "producers", 2, "producers")
+	flags.Float64Var(&o.Skew, "skew", 0, "partition k gets a share in proportion to 1/(k+1)^skew")
+	flags.StringSliceVar(&modes, "modes", nil, "exchange modes (default all)")
+	flags.IntVar(&o.Processes, "processes", 1, "1: one node; 2: producers here, readers in another process; 3: tasks in all")
+	flags.IntVar(&o.Runs, "runs", 3, "measurements of each mode, interleaved")
+	flags.Var(&memory, "memory", "memory for exchanges, each node")
+	flags.Var(&store, "store-memory", "memory of the object store, each node")
+	flags.StringVar(&o.Dir, "data-dir", "", "where nodes keep files (default: the folder for temporary files)")
+	flags.StringVarP(&output, "output", "o", "table", "format: table or json")
+	c.AddCommand(benchShuffleNode())
+	return c
+}
+
+// benchShuffleNode is a further process of the benchmark; it ends with its standard input.
+func benchShuffleNode() *cobra.Command {
+	var config exchanges.ServeConfig
+	c := &cobra.Command{
+		Use:    "node",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return exchanges.Serve(c.Context(), config, c.InOrStdin())
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&config.Head, "head", "", "address of the first process")
+	flags.StringVar(&config.Dir, "dir", "", "folder for files")
+	flags.Int64Var(&config.Memory, "memory", 0, "bytes for exchanges")
+	flags.Int64Var(&config.StoreMemory, "store-memory", 0, "bytes of the object store")
+	return c
+}
