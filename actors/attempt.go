@@ -113,7 +113,7 @@ func (a *attempt) failure(err error) *core.Failure {
 	f := toFailure(err, a.m.Spec.Opt)
 	var arg *lostArgument
 	if errors.As(err, &arg) {
-		f.System, f.Lost = true, arg.id
+		f.System, f.Lost, f.LostAt = true, arg.id, arg.at
 	}
 	if errors.Is(err, ErrClosed) || errors.Is(err, errSystem) {
 		f.System = true
@@ -127,6 +127,7 @@ var errSystem = errors.New("actors: it was the system")
 // lostArgument says that an argument's value could not be had.
 type lostArgument struct {
 	id  core.ID
+	at  core.NodeID
 	err error
 }
 
@@ -230,7 +231,7 @@ func argument[T any](ctx context.Context, a *attempt, k int) (v T, err error) {
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case gone(err) && ref != 0:
-		err = &lostArgument{ref, err}
+		err = &lostArgument{ref, in.Node, err}
 	case gone(err): // the node that submitted it has it, or had it
 		err = fmt.Errorf("argument: %w: %w", errSystem, err)
 	}

@@ -42,7 +42,7 @@ func toItem(msg any) (*wire.Item, error) {
 			Stream: uint64(m.Stream), Attempt: m.Attempt, Index: m.Index, Value: v, End: m.End, Failure: failureToWire(m.Failure),
 		}}, err
 	case *core.Read:
-		return &wire.Item{Read: &wire.ReadStream{Stream: uint64(m.Stream), Reader: m.Reader, Consumed: m.Consumed, Upto: m.Upto, Again: m.Again, Turn: uint64(m.Turn)}}, nil
+		return &wire.Item{Read: &wire.ReadStream{Stream: uint64(m.Stream), Reader: m.Reader, Consumed: m.Consumed, Upto: m.Upto, Lost: string(m.Lost), Turn: uint64(m.Turn)}}, nil
 	case *core.Returned:
 		return &wire.Item{Returned: &wire.Attempt{Id: uint64(m.ID), Attempt: m.Attempt}}, nil
 	case *core.Welcome:
@@ -108,7 +108,7 @@ func fromItem(i *wire.Item) any {
 		return &core.Emit{Stream: core.ID(m.Stream), Attempt: m.Attempt, Index: m.Index, Value: valueFromWire(m.Value), End: m.End, Failure: failureFromWire(m.Failure)}
 	case i.Read != nil:
 		m := i.Read
-		return &core.Read{Stream: core.ID(m.Stream), Reader: m.Reader, Consumed: m.Consumed, Upto: m.Upto, Again: m.Again, Turn: core.ID(m.Turn)}
+		return &core.Read{Stream: core.ID(m.Stream), Reader: m.Reader, Consumed: m.Consumed, Upto: m.Upto, Lost: core.NodeID(m.Lost), Turn: core.ID(m.Turn)}
 	case i.Returned != nil:
 		return &core.Returned{ID: core.ID(i.Returned.Id), Attempt: i.Returned.Attempt}
 	case i.Welcome != 0:
@@ -199,7 +199,7 @@ func failureToWire(f *core.Failure) *wire.TaskFailure {
 	}
 	return &wire.TaskFailure{
 		Failure: &wire.Failure{Text: cleanText(f.Text), Kinds: f.Kinds}, Detail: f.Detail, Stack: cleanText(f.Stack),
-		System: f.System, Retry: f.Retry, Lost: uint64(f.Lost),
+		System: f.System, Retry: f.Retry, Lost: uint64(f.Lost), LostAt: string(f.LostAt),
 	}
 }
 
@@ -209,7 +209,7 @@ func failureFromWire(w *wire.TaskFailure) *core.Failure {
 	}
 	return &core.Failure{
 		Text: w.GetFailure().GetText(), Kinds: w.GetFailure().GetKinds(), Detail: w.Detail, Stack: w.Stack,
-		System: w.System, Retry: w.Retry, Lost: core.ID(w.Lost),
+		System: w.System, Retry: w.Retry, Lost: core.ID(w.Lost), LostAt: core.NodeID(w.LostAt),
 	}
 }
 

@@ -304,14 +304,14 @@ func (r *inflow) taken() {
 }
 
 // again asks for the first item once more: it was not where it was said to be.
-func (r *inflow) again() {
+func (r *inflow) again(node core.NodeID) {
 	r.mu.Lock()
 	r.items = nil
 	r.opened, r.ended, r.failure = true, false, nil
 	next := r.next
 	r.told = next
 	r.mu.Unlock()
-	r.rt.send(&core.Read{Stream: r.key.stream, Reader: r.key.reader, Turn: r.turn, Consumed: next, Upto: next + r.window, Again: true})
+	r.rt.send(&core.Read{Stream: r.key.stream, Reader: r.key.reader, Turn: r.turn, Consumed: next, Upto: next + r.window, Lost: node})
 }
 
 // leave tells how far this reader is, and forgets what came for it: it goes on elsewhere.

@@ -97,7 +97,7 @@ func (s *Stream[T]) take(ctx context.Context, f func(T)) error {
 		if ctx.Err() != nil || !gone(err) {
 			return err
 		}
-		in.again()
+		in.again(item.Node)
 	}
 }
 

@@ -36,6 +36,7 @@ type actor struct {
 type lane struct {
 	job    *job
 	caller ID
+	alone  bool // one call that is made again, for its lost result: those of its caller may wait for just that
 	calls  []*task
 }
 
@@ -156,12 +157,12 @@ func (c *Core) admitCall(t *task) bool {
 func (a *actor) lane(t *task) *lane {
 	if !a.task.spec.Opt.AnyOrder {
 		for _, l := range a.lanes {
-			if l.job == t.job && l.caller == t.spec.Parent {
+			if !l.alone && l.job == t.job && l.caller == t.spec.Parent {
 				return l
 			}
 		}
 	}
-	l := &lane{job: t.job, caller: t.spec.Parent}
+	l := &lane{job: t.job, caller: t.spec.Parent, alone: a.task.spec.Opt.AnyOrder}
 	a.lanes = append(a.lanes, l)
 	return l
 }
@@ -169,9 +170,6 @@ func (a *actor) lane(t *task) *lane {
 // requeueCall puts a call that is to be made again before those that have not begun. Several are put back last first.
 func (c *Core) requeueCall(t *task) {
 	a := t.actor
-	if t.state == taskEnded {
-		a.pending++ // it was over
-	}
 	l := a.lane(t)
 	l.calls = append([]*task{t}, l.calls...)
 }
@@ -333,6 +331,9 @@ func (c *Core) actorDies(a *actor, f *Failure) {
 	}
 	c.unpinArgs(t)
 	c.letArgsGo(t)
+	if t.live == 0 {
+		c.dropTask(t)
+	}
 }
 
 // forgetActor ends an actor with its job.

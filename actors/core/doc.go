@@ -22,7 +22,8 @@
 //   - A task ends once; the end of an attempt that is not the current one changes nothing.
 //   - A node's use of a resource is the sum over the tasks and actors that are on it, and is within what it has, but
 //     for CPU that a task gave back while it waits and for the few tasks that are sent ahead to be run next.
-//   - Calls of one caller begin in the order in which they were made, also when the actor is restarted.
+//   - Calls of one caller begin in the order in which they were made, also when the actor is restarted. A call that is made again
+//     for its own sake (its argument or its result was lost, or its error is to be tried again) begins when it can.
 //   - A stream's item is delivered again until its reader has consumed it, and never after.
 //
 // # Holds need no protocol

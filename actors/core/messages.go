@@ -37,9 +37,10 @@ type Failure struct {
 	Kinds  []string // names of registered errors that it wraps
 	Detail []byte   // a registered error type's value, encoded
 	Stack  string
-	System bool // not the function's own error: may be tried again
-	Retry  bool // the function's own error, of a kind that is to be tried again
-	Lost   ID   // an argument whose value could not be had
+	System bool   // not the function's own error: may be tried again
+	Retry  bool   // the function's own error, of a kind that is to be tried again
+	Lost   ID     // an argument whose value could not be had
+	LostAt NodeID // from this node
 }
 
 // Kind is what a Submit asks for.
@@ -134,8 +135,8 @@ type (
 		Reader   int32
 		Consumed int64
 		Upto     int64
-		Turn     ID   // which of those that read as this reader, one after the other
-		Again    bool // the next item was not where it was said to be
+		Turn     ID     // which of those that read as this reader, one after the other
+		Lost     NodeID // not "": the next item was not there, where it was said to be
 	}
 	// Returned gives back tasks that were sent ahead and did not begin.
 	Returned struct {

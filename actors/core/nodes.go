@@ -82,10 +82,14 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 		o.wanted = slices.DeleteFunc(o.wanted, func(w *node) bool { return w == n })
 	}
 	for _, sid := range sortedKeys(c.streams) {
-		c.loseItems(c.streams[sid], n)
+		if s := c.streams[sid]; s != nil {
+			c.loseItems(s, n)
+		}
 	}
 	for _, aid := range sortedKeys(n.actors) {
-		c.actorLost(n.actors[aid], text, FailNodeDead)
+		if a := n.actors[aid]; a != nil {
+			c.actorLost(a, text, FailNodeDead)
+		}
 	}
 	for _, tid := range sortedKeys(n.tasks) {
 		if t := n.tasks[tid]; t != nil {

@@ -115,6 +115,7 @@ func (c *Core) reportLost(n *node, m *Lost) {
 // lose takes note that the object's value is gone.
 func (c *Core) lose(o *object) {
 	o.state = lost
+	c.freeValue(o.value) // if the node lives after all
 	c.unpinAll(o.value.Contains)
 	o.value = nil
 	if len(o.waiting) > 0 || len(o.wanted) > 0 {

@@ -106,7 +106,7 @@ func (c *Core) deliver(s *stream) {
 				bytes += int64(len(v.Data))
 				r.sent++
 			}
-			if r.sent == s.end && !r.told {
+			if s.end >= 0 && r.sent >= s.end && !r.told {
 				r.told, m.End, m.Failure = true, true, s.failure
 			}
 			if len(m.Values) == 0 && !m.End {
@@ -127,11 +127,12 @@ func (c *Core) read(n *node, m *Read) {
 	r := &s.readers[m.Reader]
 	if r.turn != m.Turn { // it was passed on
 		r.node, r.turn, r.sent, r.told, r.upto = n, m.Turn, r.consumed, false, 0
-	} else if r.consumed < m.Consumed {
-		r.consumed = min(m.Consumed, r.sent)
+	} else if r.consumed < m.Consumed { // perhaps of what was lost meanwhile
+		r.consumed = min(m.Consumed, s.base+int64(len(s.items)))
+		r.sent = max(r.sent, r.consumed)
 	}
-	if m.Again {
-		c.missItem(s, r)
+	if m.Lost != "" {
+		c.missItem(s, r, m.Lost)
 	}
 	r.upto = max(r.upto, r.consumed+m.Upto-m.Consumed)
 	c.advance(s)
@@ -176,10 +177,10 @@ func (c *Core) closeStream(s *stream) {
 }
 
 // missItem takes note that a reader could not fetch its next item; it is made again, or the stream ends there.
-func (c *Core) missItem(s *stream, r *reader) {
+func (c *Core) missItem(s *stream, r *reader, at NodeID) {
 	r.sent, r.told = r.consumed, false
 	i := int(r.consumed - s.base)
-	if i >= len(s.items) || s.items[i] == nil || s.items[i].Node == "" {
+	if i >= len(s.items) || s.items[i] == nil || s.items[i].Node != at {
 		return
 	}
 	c.freeValue(s.items[i])

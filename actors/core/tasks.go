@@ -294,7 +294,7 @@ func (c *Core) done(n *node, m *Done) {
 	if m.Failure != nil && m.Failure.Lost != 0 && c.objects[m.Failure.Lost] != nil {
 		// An argument has gone with a node that is not known to be dead yet, or was freed there.
 		o := c.objects[m.Failure.Lost]
-		if o.state == ready && o.failure == nil && o.value.Node != "" {
+		if o.state == ready && o.failure == nil && o.value.Node != "" && o.value.Node == m.Failure.LostAt {
 			c.lose(o)
 		}
 		c.detach(t)
@@ -313,6 +313,9 @@ func (c *Core) done(n *node, m *Done) {
 		return
 	}
 	if t.spec.Kind == KindCreate {
+		for i := range m.Results { // an actor is no value
+			c.freeValue(&m.Results[i])
+		}
 		c.created(t)
 		return
 	}
@@ -429,6 +432,9 @@ func (c *Core) letArgsGo(t *task) {
 // loseResult counts one object less that the task makes.
 func (c *Core) loseResult(t *task) {
 	if t.live--; t.live == 0 && !t.open {
+		if t.spec.Kind == KindCreate && t.actor.state != actorDead {
+			return // it may have to be made again
+		}
 		c.letArgsGo(t)
 		c.dropTask(t)
 	}
@@ -492,7 +498,8 @@ func (c *Core) reopen(t *task) {
 	t.job.done--
 	c.pinArgs(t)
 	if t.spec.Kind == KindCall {
-		c.requeueCall(t)
+		t.actor.pending++
+		t.actor.lanes = append(t.actor.lanes, &lane{alone: true, calls: []*task{t}})
 	}
 	c.prepare(t)
 }

@@ -425,6 +425,7 @@ type TaskFailure struct {
 	System        bool                   `protobuf:"varint,4,opt,name=system,proto3" json:"system,omitempty"`
 	Retry         bool                   `protobuf:"varint,5,opt,name=retry,proto3" json:"retry,omitempty"`
 	Lost          uint64                 `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
+	LostAt        string                 `protobuf:"bytes,7,opt,name=lost_at,json=lostAt,proto3" json:"lost_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,6 +500,13 @@ func (x *TaskFailure) GetLost() uint64 {
 		return x.Lost
 	}
 	return 0
+}
+
+func (x *TaskFailure) GetLostAt() string {
+	if x != nil {
+		return x.LostAt
+	}
+	return ""
 }
 
 type Options struct {
@@ -1407,7 +1415,7 @@ type ReadStream struct {
 	Reader        int32                  `protobuf:"varint,2,opt,name=reader,proto3" json:"reader,omitempty"`
 	Consumed      int64                  `protobuf:"varint,3,opt,name=consumed,proto3" json:"consumed,omitempty"`
 	Upto          int64                  `protobuf:"varint,4,opt,name=upto,proto3" json:"upto,omitempty"`
-	Again         bool                   `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`
+	Lost          string                 `protobuf:"bytes,5,opt,name=lost,proto3" json:"lost,omitempty"`
 	Turn          uint64                 `protobuf:"varint,6,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1471,11 +1479,11 @@ func (x *ReadStream) GetUpto() int64 {
 	return 0
 }
 
-func (x *ReadStream) GetAgain() bool {
+func (x *ReadStream) GetLost() string {
 	if x != nil {
-		return x.Again
+		return x.Lost
 	}
-	return false
+	return ""
 }
 
 func (x *ReadStream) GetTurn() uint64 {
@@ -2011,14 +2019,15 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1a\n" +
-	"\bcontains\x18\x05 \x03(\x04R\bcontains\"\xae\x01\n" +
+	"\bcontains\x18\x05 \x03(\x04R\bcontains\"\xc7\x01\n" +
 	"\vTaskFailure\x12/\n" +
 	"\afailure\x18\x01 \x01(\v2\x15.manta.actors.FailureR\afailure\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\fR\x06detail\x12\x14\n" +
 	"\x05stack\x18\x03 \x01(\tR\x05stack\x12\x16\n" +
 	"\x06system\x18\x04 \x01(\bR\x06system\x12\x14\n" +
 	"\x05retry\x18\x05 \x01(\bR\x05retry\x12\x12\n" +
-	"\x04lost\x18\x06 \x01(\x04R\x04lost\"\xad\x05\n" +
+	"\x04lost\x18\x06 \x01(\x04R\x04lost\x12\x17\n" +
+	"\alost_at\x18\a \x01(\tR\x06lostAt\"\xad\x05\n" +
 	"\aOptions\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x03R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x16\n" +
@@ -2096,14 +2105,14 @@ const file_runtime_proto_rawDesc = "" +
 	"\x05index\x18\x03 \x01(\x03R\x05index\x12/\n" +
 	"\x05value\x18\x04 \x01(\v2\x19.manta.actors.ObjectValueR\x05value\x12\x10\n" +
 	"\x03end\x18\x05 \x01(\bR\x03end\x123\n" +
-	"\afailure\x18\x06 \x01(\v2\x19.manta.actors.TaskFailureR\afailure\"\x96\x01\n" +
+	"\afailure\x18\x06 \x01(\v2\x19.manta.actors.TaskFailureR\afailure\"\x94\x01\n" +
 	"\n" +
 	"ReadStream\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x16\n" +
 	"\x06reader\x18\x02 \x01(\x05R\x06reader\x12\x1a\n" +
 	"\bconsumed\x18\x03 \x01(\x03R\bconsumed\x12\x12\n" +
-	"\x04upto\x18\x04 \x01(\x03R\x04upto\x12\x14\n" +
-	"\x05again\x18\x05 \x01(\bR\x05again\x12\x12\n" +
+	"\x04upto\x18\x04 \x01(\x03R\x04upto\x12\x12\n" +
+	"\x04lost\x18\x05 \x01(\tR\x04lost\x12\x12\n" +
 	"\x04turn\x18\x06 \x01(\x04R\x04turn\"3\n" +
 	"\aAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
