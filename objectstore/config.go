@@ -32,6 +32,7 @@ type Config struct {
 	sharedIn    []string      // where to make shared memory; replaced in tests
 	files       filesystem    // replaced in tests of faults
 	flushWindow time.Duration // shorter in tests
+	logFile     int64         // size of a file of Badger's log; smaller in tests
 }
 
 func (c Config) withDefaults() Config {
@@ -52,6 +53,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.flushWindow == 0 {
 		c.flushWindow = flushWindow
+	}
+	if c.logFile == 0 {
+		c.logFile = 64 << 20
 	}
 	if c.sharedIn == nil {
 		c.sharedIn = []string{sharedFolder, c.Dir}

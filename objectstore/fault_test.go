@@ -148,7 +148,7 @@ func TestDiskRefusesWrites(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := &faultyFiles{}
-			s := open(t, func(cfg *Config) { cfg.files, cfg.Wait, cfg.SpillFile = files, 300*time.Millisecond, 400_000 })
+			s := open(t, func(cfg *Config) { cfg.files, cfg.Wait, cfg.SpillFile = files, 100*time.Millisecond, 400_000 })
 			var early []ID // on disk, in part, before the fault
 			for i := range 15 {
 				early = append(early, put(t, s, "job", value(uint64(i), 100_000)))
@@ -253,7 +253,7 @@ func TestFileThatCannotBeRemovedIsTriedAgain(t *testing.T) {
 // A disk with next to nothing left must not be handed to Badger, which maps its files.
 func TestIndexKeepsOffAFullDisk(t *testing.T) {
 	files := &faultyFiles{}
-	s := open(t, func(cfg *Config) { cfg.files, cfg.MemoryLimit = files, 64<<10 })
+	s := open(t, func(cfg *Config) { cfg.files, cfg.MemoryLimit, cfg.Wait = files, 64<<10, 100*time.Millisecond })
 	files.noSpace.Store(true)
 	var ids []ID
 	var full error

@@ -18,8 +18,10 @@ import (
 // on disk; looking up an object that is in memory does not touch it. Badger is opened at the first write,
 // because many a process never makes one, and opening takes longer than all else at start.
 type index struct {
-	dir   string
-	files filesystem
+	dir          string
+	files        filesystem
+	logFile      int64 // size of a file of the log
+	collectAfter int64 // bytes to be written before the log is looked at again
 
 	mu        sync.RWMutex // held for reading while db is used; taken before the store's mutex
 	db        *badger.DB   // guarded by mu; nil until opened
@@ -117,7 +119,7 @@ func (x *index) open() error {
 		WithIndexCacheSize(0).
 		WithCompression(options.None).
 		WithValueThreshold(1 << 10).
-		WithValueLogFileSize(64 << 20).
+		WithValueLogFileSize(x.logFile).
 		WithSyncWrites(false).
 		WithDetectConflicts(false).
 		WithNumGoroutines(1).
@@ -222,17 +224,13 @@ func (x *index) reset(unneeded func() bool) error {
 	return err
 }
 
-const (
-	// collectAfter is how much must have been written since the log was last collected before it is looked at.
-	collectAfter = 64 << 20
-	// collectRatio is the part of a log file that must be dead for the rest to be moved.
-	collectRatio = 0.5
-)
+// collectRatio is the part of a log file that must be dead for the rest to be moved.
+const collectRatio = 0.5
 
 // collect has Badger move what is alive out of the files of its log that are mostly dead, if the log is much
 // larger than the live bytes that the caller knows of. It takes a while.
 func (x *index) collect(live int64) error {
-	if x.written.Load()-x.collected.Load() < collectAfter || x.size() < 2*live+collectAfter {
+	if x.written.Load()-x.collected.Load() < x.collectAfter || x.size() < 2*live+x.collectAfter {
 		return nil
 	}
 	x.collected.Store(x.written.Load())

@@ -93,7 +93,7 @@ func newStore(cfg Config, lock *os.File) *Store {
 	return &Store{
 		cfg:       cfg,
 		lock:      lock,
-		index:     &index{dir: indexDir(realPath(cfg.Dir)), files: cfg.files},
+		index:     &index{dir: indexDir(realPath(cfg.Dir)), files: cfg.files, logFile: cfg.logFile, collectAfter: cfg.logFile},
 		refs:      refcount.New[ID, *entry](hashID, refcount.Memory{}),
 		writers:   map[*Writer]struct{}{},
 		mem:       budget{limit: cfg.MemoryLimit},

@@ -18,9 +18,9 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure, verify and compare",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to measure: tpch, tpcds or shuffle") },
+		RunE:  func(*cobra.Command, []string) error { return usagef("say what to measure: tpch, tpcds, shuffle or store") },
 	}
-	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS), benchShuffle())
+	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS), benchShuffle(), benchStore(), benchMicro())
 	return c
 }
 
