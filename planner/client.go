@@ -2,9 +2,12 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -94,6 +97,9 @@ type Options struct {
 // follow through the Result, which must be released; ending ctx cancels the
 // query on every node.
 func (c *Client) Query(ctx context.Context, sql string, o Options) (*Result, error) {
+	if err := checkText(sql, o); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stream, err := c.sql.Query(ctx, request(sql, o))
 	if err != nil {
@@ -111,6 +117,9 @@ func (c *Client) Query(ctx context.Context, sql string, o Options) (*Result, err
 // Explain tells how the cluster would run a query: its stages, the exchanges
 // between them with distribution and mode, and how scans are split.
 func (c *Client) Explain(ctx context.Context, sql string, o Options) (string, error) {
+	if err := checkText(sql, o); err != nil {
+		return "", err
+	}
 	reply, err := c.sql.Explain(ctx, request(sql, o))
 	if err != nil {
 		return "", remoteError(err)
@@ -147,10 +156,23 @@ func (c *Client) StopJob(ctx context.Context, id actors.JobID, reason string) er
 	return actors.StopJob(ctx, c.conn, id, reason)
 }
 
+// checkText refuses what neither DuckDB nor a message can hold.
+func checkText(sql string, o Options) error {
+	if !utf8.ValidString(sql) {
+		return errors.New("planner: the query is not UTF-8 text")
+	}
+	for name, glob := range o.Tables {
+		if !utf8.ValidString(name) || !utf8.ValidString(glob) {
+			return fmt.Errorf("planner: table %q=%q is not UTF-8 text", name, glob)
+		}
+	}
+	return nil
+}
+
 func request(sql string, o Options) *wire.QueryRequest {
 	return &wire.QueryRequest{Sql: sql, Options: &wire.QueryOptions{
 		Shuffle:        o.Shuffle,
-		Partitions:     uint32(max(o.Partitions, 0)),
+		Partitions:     uint32(min(max(o.Partitions, 0), math.MaxUint32)),
 		Tables:         o.Tables,
 		ReplicateBytes: o.ReplicateBytes,
 		BroadcastBytes: o.BroadcastBytes,

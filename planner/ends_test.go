@@ -72,6 +72,8 @@ func TestErrorsAreOneLine(t *testing.T) {
 		{"SELECT * FROM t", Options{Tables: map[string]string{"t": bad}}, "bad.parquet"},
 		{"SELECT * FROM t", Options{Tables: map[string]string{"t": "x", "T": "y"}}, "one name"},
 		{"SELECT 1", Options{Shuffle: "carrier-pigeon"}, `unknown exchange mode "carrier-pigeon"`},
+		{"SELECT 1", Options{Partitions: 1<<32 + 1}, "at most 1024"},
+		{"SELECT '\xff'", Options{}, "not UTF-8"},
 		{"", Options{}, "empty"},
 		{"CREATE TABLE x (i INT)", Options{}, "only SELECT"},
 		{"DROP TABLE nowhere", Options{}, "only SELECT"},
@@ -96,6 +98,14 @@ func TestErrorsAreOneLine(t *testing.T) {
 	}
 	got, _ := query(t, c, "SELECT count(*) FROM ship", Options{Tables: o.tables})
 	require.Equal(t, []string{"3"}, got.rows)
+}
+
+// Advice that DuckDB gives is kept, but for that on memory.
+func TestAdvice(t *testing.T) {
+	require.Equal(t, "Binder Error: schema mismatch; Possible solutions: union_by_name=True",
+		message(errors.New("Binder Error: schema mismatch\nPossible solutions: union_by_name=True")))
+	require.Equal(t, "Out of Memory Error: full; give the nodes more memory, or use fewer partitions",
+		message(errors.New("Out of Memory Error: full\nPossible solutions:\n* SET threads")))
 }
 
 // fails runs a query to its error.

@@ -93,14 +93,14 @@ func toStatus(err error) error {
 	var sql *kernel.Error
 	code := codes.FailedPrecondition
 	switch {
+	case errors.Is(err, actors.ErrNodeDead), errors.Is(err, shuffle.ErrPeer):
+		code = codes.Unavailable // also when the error is that of a task that was cancelled because of it
 	case errors.Is(err, context.Canceled), errors.Is(err, actors.ErrJobStopped):
 		code = codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	case errors.As(err, &sql):
 		code = codes.InvalidArgument
-	case errors.Is(err, actors.ErrNodeDead), errors.Is(err, shuffle.ErrPeer):
-		code = codes.Unavailable
 	}
 	return status.Error(code, message(err))
 }
@@ -108,9 +108,9 @@ func toStatus(err error) error {
 // message is an error as one line for a user: with the position in the query where there is one.
 func message(err error) string {
 	text := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
-	// DuckDB's advice is about settings that a user here does not have.
-	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 {
-		text = text[:advice] + "; give the nodes more memory, or use fewer partitions"
+	// DuckDB's advice on memory is about settings that a user here does not have.
+	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 && strings.Contains(text, "Out of Memory Error") {
+		text = strings.TrimRight(text[:advice], "; ") + "; give the nodes more memory, or use fewer partitions"
 	}
 	if strings.Contains(text, "No magic bytes found") {
 		text += ": it is no Parquet file"

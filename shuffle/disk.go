@@ -24,7 +24,7 @@ type diskSink struct {
 	bytes int64
 }
 
-func newDiskSink(w *Writer, producer int) (*diskSink, error) {
+func newDiskSink(w *Writer, producer int) (sink, error) {
 	f, err := w.job.newFile(w.s, fileKey{w.edge.ID, uint32(producer)})
 	if err != nil {
 		return nil, err

@@ -299,6 +299,37 @@ func TestNodeDead(t *testing.T) {
 }
 
 // A row larger than all memory limits passes in every mode.
+// An edge to a node that is already dead is an error, and leaves nothing behind.
+func TestWriterToDeadNode(t *testing.T) {
+	for _, mode := range Modes {
+		t.Run(string(mode), func(t *testing.T) {
+			c := smallCluster(t, 3)
+			j := c.job()
+			e := c.edge(j, mode, 3, 3)
+			gone := c.nodes[2].ID()
+			require.NoError(t, c.nodes[2].Close())
+			c.nodes[2] = nil
+			require.Eventually(t, func() bool { return c.svcs[0].deadError(gone) != nil }, 15*time.Second, time.Millisecond)
+
+			w, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Column: 3}, Schema: testSchema})
+			if err == nil { // the mode finds out when it has something to say
+				b := testBatch(c.mem, 0, 1000, 3, 5)
+				for err == nil {
+					err = w.Write(b)
+					if err == nil {
+						_, err = w.Close()
+					}
+				}
+				b.Release()
+				w.Abort(err)
+			}
+			require.ErrorContains(t, err, string(gone))
+			j.Finish(errors.New("a node died"))
+			c.empty()
+		})
+	}
+}
+
 func TestHugeRow(t *testing.T) {
 	c := newCluster(t, 2, Config{MemoryLimit: 1 << 20}, objectstore.Config{MemoryLimit: 64 << 20})
 	for _, mode := range Modes {

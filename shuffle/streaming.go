@@ -32,7 +32,7 @@ func (l *lane) release() {
 	}
 }
 
-func newStreamSink(w *Writer, producer int) (*streamSink, error) {
+func newStreamSink(w *Writer, producer int) (sink, error) {
 	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers))}
 	for p, node := range w.edge.Consumers {
 		l := &s.lanes[p]
