@@ -44,6 +44,7 @@ type Builder struct {
 	size   []int64 // bytes held, by partition
 	total  int64
 
+	stage *stage  // nil with few partitions
 	order []int32 // scratch: row numbers sorted by partition
 	start []int32 // scratch: where each partition's rows begin in order
 }
@@ -60,6 +61,7 @@ func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int6
 	for _, f := range schema.Fields() {
 		b.cols = append(b.cols, newColumn(mem, f.Type, partitions))
 	}
+	b.stage = newStage(mem, schema, partitions)
 	for _, c := range b.cols {
 		f, ok := c.(*fixed)
 		if !ok {
@@ -79,7 +81,12 @@ func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int6
 }
 
 // Bytes is the memory of the rows held.
-func (b *Builder) Bytes() int64 { return b.total }
+func (b *Builder) Bytes() int64 {
+	if b.stage != nil {
+		return b.total + b.stage.bytes
+	}
+	return b.total
+}
 
 // Partitions is their number.
 func (b *Builder) Partitions() int { return len(b.rows) }
@@ -103,9 +110,6 @@ func (b *Builder) check(batch arrow.RecordBatch) error {
 // Scatter adds each row of batch (borrowed) to the partition that the UINT32 column `by` names. Columns after the schema's are
 // dropped.
 func (b *Builder) Scatter(batch arrow.RecordBatch, by int, emit Emit) error {
-	if err := b.check(batch); err != nil {
-		return err
-	}
 	if by < 0 || by >= int(batch.NumCols()) {
 		return fmt.Errorf("%w: no column %d", ErrPartition, by)
 	}
@@ -116,20 +120,45 @@ func (b *Builder) Scatter(batch arrow.RecordBatch, by int, emit Emit) error {
 	if parts.NullN() > 0 {
 		return fmt.Errorf("%w: NULL", ErrPartition)
 	}
-	if err := b.sort(parts.Uint32Values()); err != nil {
+	return b.ScatterTo(batch, parts.Uint32Values(), emit)
+}
+
+// ScatterTo adds each row of batch (borrowed) to the partition that parts (borrowed) has for it.
+func (b *Builder) ScatterTo(batch arrow.RecordBatch, parts []uint32, emit Emit) error {
+	if err := b.check(batch); err != nil {
+		return err
+	}
+	if int64(len(parts)) != batch.NumRows() {
+		return fmt.Errorf("%w: %d for %d rows", ErrPartition, len(parts), batch.NumRows())
+	}
+	if limit := b.stageLimit(); b.stage.takes(batch, len(parts), limit) {
+		if err := b.stage.add(batch, parts, len(b.rows)); err != nil || !b.stage.full(limit) {
+			return err
+		}
+		return b.unstage(emit)
+	}
+	if err := b.unstage(emit); err != nil {
+		return err
+	}
+	return b.spread(batch.Columns()[:len(b.cols)], parts, emit)
+}
+
+// spread appends each row of the columns (borrowed) to its partition.
+func (b *Builder) spread(cols []arrow.Array, parts []uint32, emit Emit) error {
+	if err := b.sort(parts); err != nil {
 		return err
 	}
 	for p := range b.rows {
 		if b.start[p] == b.start[p+1] {
 			continue
 		}
-		if err := b.ensureRoom(p, batch, emit); err != nil {
+		if err := b.ensureRoom(p, cols, emit); err != nil {
 			return err
 		}
 		b.rows[p] += int(b.start[p+1] - b.start[p])
 	}
 	for i, c := range b.cols {
-		if err := c.scatter(batch.Column(i), b.order, b.start); err != nil {
+		if err := c.scatter(cols[i], b.order, b.start); err != nil {
 			return err
 		}
 	}
@@ -182,6 +211,9 @@ func (b *Builder) Add(p int, batch arrow.RecordBatch, emit Emit) error {
 	if n == 0 {
 		return nil
 	}
+	if err := b.unstage(emit); err != nil {
+		return err
+	}
 	if b.rows[p] == 0 || b.size[p] >= b.target/2 {
 		if pass := arrayBytes(batch.Columns()[:len(b.cols)]); pass >= b.target/2 {
 			if err := b.flush(p, emit); err != nil {
@@ -190,7 +222,7 @@ func (b *Builder) Add(p int, batch arrow.RecordBatch, emit Emit) error {
 			return emit(p, array.NewRecordBatch(b.schema, batch.Columns()[:len(b.cols)], int64(n)))
 		}
 	}
-	if err := b.ensureRoom(p, batch, emit); err != nil {
+	if err := b.ensureRoom(p, batch.Columns(), emit); err != nil {
 		return err
 	}
 	b.rows[p] += n
@@ -202,13 +234,13 @@ func (b *Builder) Add(p int, batch arrow.RecordBatch, emit Emit) error {
 	return b.grown(p, emit)
 }
 
-// ensureRoom flushes partition p when batch would pass the limit of a column's type.
-func (b *Builder) ensureRoom(p int, batch arrow.RecordBatch, emit Emit) error {
+// ensureRoom flushes partition p when cols would pass the limit of a column's type.
+func (b *Builder) ensureRoom(p int, cols []arrow.Array, emit Emit) error {
 	if b.rows[p] == 0 {
 		return nil
 	}
 	for _, i := range b.narrow {
-		if !b.cols[i].room(p, batch.Column(i)) {
+		if !b.cols[i].room(p, cols[i]) {
 			return b.flush(p, emit)
 		}
 	}
@@ -238,11 +270,7 @@ func (b *Builder) flush(p int, emit Emit) error {
 		return nil
 	}
 	arrs := make([]arrow.Array, 0, len(b.cols))
-	defer func() {
-		for _, a := range arrs {
-			a.Release()
-		}
-	}()
+	defer func() { releaseAll(arrs) }()
 	b.total -= b.size[p]
 	b.size[p], b.rows[p] = 0, 0
 	for _, c := range b.cols {
@@ -257,6 +285,9 @@ func (b *Builder) flush(p int, emit Emit) error {
 
 // Flush emits everything held.
 func (b *Builder) Flush(emit Emit) error {
+	if err := b.unstage(emit); err != nil {
+		return err
+	}
 	for p := range b.rows {
 		if err := b.flush(p, emit); err != nil {
 			return err
@@ -265,18 +296,13 @@ func (b *Builder) Flush(emit Emit) error {
 	return nil
 }
 
-// Drop forgets what partition p holds.
-func (b *Builder) Drop(p int) {
-	_ = b.flush(p, func(_ int, batch arrow.RecordBatch) error {
-		batch.Release()
-		return nil
-	})
-}
-
 // Release frees everything held. The builder is empty and usable after it.
 func (b *Builder) Release() {
 	for _, c := range b.cols {
 		c.release()
+	}
+	if b.stage != nil {
+		b.stage.release()
 	}
 	clear(b.rows)
 	clear(b.size)

@@ -167,7 +167,7 @@ func TestAgainstModel(t *testing.T) {
 func checkModel(t *rapid.T, dt arrow.DataType) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-	partitions := rapid.SampledFrom([]int{1, 2, 5, 17}).Draw(t, "partitions")
+	partitions := rapid.SampledFrom([]int{1, 2, 5, 17, 300}).Draw(t, "partitions")
 	target := rapid.SampledFrom([]int64{1, 200, 1 << 20}).Draw(t, "target")
 	scatter := rapid.Bool().Draw(t, "scatter")
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: dt, Nullable: true}}, nil)
