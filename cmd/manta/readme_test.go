@@ -273,6 +273,7 @@ func plain(output, home string) string {
 		{`\b127\.0\.0\.1:\d+`, "ADDRESS"},
 		{`\b[0-9.]+(ns|µs|ms|s)\b`, "TIME"},
 		{`\d+ bytes sent`, "N bytes sent"},
+		{`GiB +\d+ +\d+ +(head|worker)`, "GiB RUNNING WAITING $1"}, // of the last heartbeat
 		{` +`, " "},
 		{` \n`, "\n"},
 	} {
