@@ -1,7 +1,9 @@
 // Package refcount decides when a stored object may be freed.
 //
-// It is a pure state machine: events go in, the objects to free come out. There is no clock, no I/O, no
-// goroutine and no lock inside; the caller serializes the events.
+// It has two pure state machines: events go in, the objects to free come out. There is no clock, no I/O, no
+// goroutine and no lock inside; the caller serializes the events. Table keeps holders and pins of the objects of one
+// store. Ledger keeps the holds that other processes have on them, told by messages that may be lost, repeated and
+// late.
 //
 // # Vocabulary
 //
@@ -9,6 +11,7 @@
 //   - A holder is a name that keeps the object alive. Holders form a set: the same name holding twice is one
 //     hold, so a repeated message does no harm. The owner is the first holder.
 //   - A pin says that somebody is reading the bytes now. Pins are counted, because readers have no names.
+//   - A slot is an object's place in a table, and a lease the time that a transfer in a ledger may take.
 //
 // # Rules
 //
@@ -17,4 +20,11 @@
 //   - Every object is reported for freeing exactly once, at the event that made it both unheld and unpinned.
 //   - Ending an owner drops every hold on all of its objects, whoever the holders are. The owner's name is
 //     remembered for a while, so that an object which arrives after the end is refused and not leaked.
+//   - A reference on its way from process to process is held by the transfer, one inside a value by that value.
+//
+// # Cost
+//
+// Ten million objects are the aim. A record has no pointer and can be outside the Go heap; for a key of 16 bytes and
+// a value of 16 it takes 52, and 5 to 10 more in the index. Only objects with further holders than the owner have
+// names of their own.
 package refcount
