@@ -27,6 +27,8 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	inst   *instance // of an actor and its calls
 	slot   string    // "": it needs none
+	worker bool      // the slot is its worker's
+	queued bool      // guarded by rt.mu; for a worker
 	done   chan struct{}
 
 	mu    sync.Mutex
@@ -70,6 +72,12 @@ func (rt *engine) start(m *core.Start) {
 		rt.instances[m.Actor] = a.inst
 	}
 	rt.attempts[a.key()] = a
+	if m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU == 1000 {
+		a.worker = true
+		rt.workers.put(a)
+		rt.mu.Unlock()
+		return
+	}
 	rt.mu.Unlock()
 	if m.Spec.Kind == core.KindCall {
 		a.inst.take(a)
@@ -91,7 +99,7 @@ func (a *attempt) run() {
 	delete(a.rt.attempts, a.key())
 	ended := a.s.ended
 	a.rt.mu.Unlock()
-	if a.slot != "" {
+	if a.slot != "" && !a.worker {
 		a.rt.n.runner.slots.remove(a.slot)
 	}
 	if err != nil && a.m.Spec.Kind == core.KindCreate {
@@ -136,7 +144,7 @@ func (e *lostArgument) Unwrap() error { return e.err }
 
 // work calls the function once it may run.
 func (a *attempt) work(begun *time.Time) (results []core.Value, err error) {
-	if a.slot != "" {
+	if a.slot != "" && !a.worker {
 		if err := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err != nil {
 			return nil, err
 		}
@@ -179,6 +187,9 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 	a.mu.Lock()
 	if a.waits++; a.waits == 1 {
 		a.rt.n.runner.slots.yield(a.slot)
+		if a.worker {
+			a.rt.workers.waiting(true)
+		}
 		a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt, On: true})
 	}
 	a.mu.Unlock()
@@ -187,6 +198,9 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 		defer a.mu.Unlock()
 		if a.waits--; a.waits == 0 {
 			a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt})
+			if a.worker {
+				a.rt.workers.waiting(false)
+			}
 			if serr := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err == nil {
 				err = serr
 			}
@@ -207,10 +221,11 @@ func pause(ctx context.Context, wait func() error) error {
 func (rt *engine) stop(m *core.Stop) {
 	rt.mu.Lock()
 	a := rt.attempts[attemptKey{m.ID, m.Attempt}]
-	rt.mu.Unlock()
 	if a != nil {
 		a.cancel(fmt.Errorf("%w: %s", context.Canceled, cmp.Or(m.Reason, "on request")))
+		rt.workers.drop(a)
 	}
+	rt.mu.Unlock()
 }
 
 // argument gives the k-th argument's value.
@@ -297,6 +312,9 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 	}
 	for _, a := range running {
 		a.cancel(fmt.Errorf("%w: %w", context.Canceled, cause))
+		rt.mu.Lock()
+		rt.workers.drop(a)
+		rt.mu.Unlock()
 	}
 	for _, id := range actors {
 		rt.stopActor(id, "its job has ended")
@@ -337,6 +355,10 @@ func (rt *engine) close(limit time.Duration) bool {
 	}
 	for _, a := range rt.attempts {
 		a.cancel(ErrClosed)
+		rt.workers.drop(a)
+	}
+	if rt.workers.timer != nil {
+		rt.workers.timer.Stop()
 	}
 	rt.mu.Unlock()
 	for _, id := range actors {

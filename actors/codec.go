@@ -25,6 +25,8 @@ const (
 	asProto         // a protobuf message
 	asBatch         // an Arrow record batch: IPC, and on its node the batch itself
 	asReader        // an Arrow record reader: IPC, read to its end
+	asInts          // []int or []int64: varints, which is many times faster than CBOR
+	asFloats        // []float64: little-endian
 )
 
 // codec is how values of one type travel.
@@ -72,6 +74,10 @@ func codecOf[T any]() *codec {
 		c.format = asReader
 	case typ.Implements(protoType):
 		c.format = asProto
+	case typ == reflect.TypeFor[[]int](), typ == reflect.TypeFor[[]int64]():
+		c.format = asInts
+	case typ == reflect.TypeFor[[]float64]():
+		c.format = asFloats
 	case plain(typ):
 		c.format = asPlain
 	default:
@@ -200,6 +206,8 @@ func (c *codec) encode(v any) (data []byte, contains []core.ID, err error) {
 		data, err = encodeBatch(v.(arrow.RecordBatch))
 	case asReader:
 		data, err = encodeReader(v.(array.RecordReader))
+	case asInts, asFloats:
+		data = encodeNumbers(v)
 	default:
 		if c.refs {
 			walk(reflect.ValueOf(v), func(h inner) { contains = append(contains, h.objectID()) })
@@ -241,6 +249,8 @@ func decode[T any](rt *engine, job JobID, data []byte, shared bool) (v T, err er
 			return any(r).(T), nil
 		}
 		return v, err
+	case asInts, asFloats:
+		err = decodeNumbers(data, &v)
 	default:
 		if err = decoding.Unmarshal(data, &v); err == nil && c.refs {
 			walk(reflect.ValueOf(&v).Elem(), func(h inner) { h.bind(rt, job) })

@@ -29,6 +29,7 @@ type engine struct {
 	hello   chan struct{}
 	counter atomic.Uint64
 	running group // attempts
+	workers workers
 
 	mu        sync.Mutex // guards all below; it comes after no other lock of this package but brain's
 	sessions  map[JobID]*session
@@ -67,12 +68,14 @@ type entry struct {
 }
 
 func newEngine(n *Node) *engine {
-	return &engine{
+	rt := &engine{
 		n: n, hello: make(chan struct{}),
 		sessions: make(map[JobID]*session), entries: make(map[core.ID]*entry), attempts: make(map[attemptKey]*attempt),
 		instances: make(map[core.ID]*instance), sources: make(map[core.ID]*source), readers: make(map[readerKey]*inflow),
 		kept: make(map[[16]byte]keptValue),
 	}
+	rt.workers.rt = rt
+	return rt
 }
 
 // send brings messages to the head, in order.

@@ -77,6 +77,18 @@ func (s *slots) remove(id string) {
 	s.wake(s.slots.Remove(id))
 }
 
+// turn lets others who queue for a slot go first. Then the task has one again, but if the context has ended.
+func (s *slots) turn(ctx context.Context, id string) error {
+	s.mu.Lock()
+	if s.slots.Queued() == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	s.yield(id)
+	return s.acquire(ctx, id)
+}
+
 func (s *slots) wake(granted []string) {
 	for _, id := range granted {
 		if ch, ok := s.ready[id]; ok {
