@@ -1,0 +1,48 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkMicro measures rows in process; choose one with -bench Micro/name.
+func BenchmarkMicro(b *testing.B) {
+	for _, row := range microRows {
+		if _, ok := microClientRows[row.name]; ok {
+			continue
+		}
+		b.Run(row.name, func(b *testing.B) {
+			o := MicroOptions{Big: 80_000_000}
+			err := withMicroCluster(b.Context(), o, false, func(e *microEnv) error {
+				run, err := row.setup(b.Context(), e)
+				if err != nil {
+					return err
+				}
+				var units float64
+				b.ReportAllocs()
+				for b.Loop() {
+					n, err := run(b.Context())
+					if err != nil {
+						return err
+					}
+					units += n
+				}
+				b.ReportMetric(units/b.Elapsed().Seconds(), "units/s")
+				return nil
+			})
+			require.NoError(b, err)
+		})
+	}
+}
+
+func TestMicro(t *testing.T) {
+	report, err := RunMicro(context.Background(), MicroOptions{PerRow: time.Millisecond, Runs: 1, Big: 1_000_000, Rows: "single client"})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Results)
+	for _, r := range report.Results {
+		require.Positive(t, r.InProcess, r.Name)
+	}
+}
