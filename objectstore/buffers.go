@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"time"
 	"unsafe"
 )
 
 const (
 	alignment   = 64       // start of every value's bytes: what Arrow wants of its buffers
 	exactAbove  = 64 << 20 // capacities above are not rounded to a size class
-	idleReserve = 16 << 20 // mapped memory that a store keeps when it has been empty for a while
+	idleReserve = 16 << 20 // cached memory that a store keeps for good
 )
 
 var pageSize = int64(os.Getpagesize())
@@ -38,14 +39,17 @@ func alignedHeap(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-// buffers hands out mapped memory by capacity and keeps some of what comes back: fresh pages cost a fault
-// each, about as much as filling them. Guarded by the store's mutex.
+// buffers hands out mapped memory by capacity and keeps what comes back, within the limit: fresh pages cost a
+// fault each, which is as much as filling them, and many times that in a virtual machine. What was not needed for
+// a while goes back to the system. Guarded by the store's mutex.
 type buffers struct {
 	limit       int64
 	free        map[int64][][]byte // by capacity
 	cached      int64              // bytes in free
-	mapped      int64              // bytes mapped, in use or cached
-	peak        int64              // highest mapped
+	least       int64              // that cached has been since relax
+	relaxed     time.Time
+	mapped      int64 // bytes mapped, in use or cached
+	peak        int64 // highest mapped
 	mapFailures int64
 
 	shared *sharedFiles     // when other processes may map what is here; nil when not
@@ -61,6 +65,7 @@ func (p *buffers) reuse(capacity int64) []byte {
 	b := list[len(list)-1]
 	p.setList(capacity, list[:len(list)-1])
 	p.cached -= capacity
+	p.least = min(p.least, p.cached)
 	return b
 }
 
@@ -101,7 +106,16 @@ func (p *buffers) put(b []byte) {
 	poison(b)
 	p.free[int64(cap(b))] = append(p.free[int64(cap(b))], b)
 	p.cached += int64(cap(b))
-	p.trim(p.limit / 4)
+}
+
+// relax returns to the system what was cached and not needed since it was last called, which must be at least a
+// period ago, and says whether there is anything left to look at later.
+func (p *buffers) relax(now time.Time, period time.Duration) bool {
+	if now.Sub(p.relaxed) >= period {
+		p.trim(max(p.cached-p.least, idleReserve))
+		p.least, p.relaxed = p.cached, now
+	}
+	return p.cached > idleReserve
 }
 
 // trim returns cached buffers to the system until at most keep bytes are cached.
@@ -113,6 +127,7 @@ func (p *buffers) trim(keep int64) {
 			p.cached -= capacity
 		}
 		p.setList(capacity, list)
+		p.least = min(p.least, p.cached)
 		if p.cached <= max(keep, 0) {
 			return
 		}

@@ -112,11 +112,10 @@ func TestKilledStoreComesBack(t *testing.T) {
 	}
 	dir := t.TempDir()
 	type known struct {
-		owner      string
-		seed       uint64
-		size       int
-		maybeGone  bool
-		droppedAgo int
+		owner     string
+		seed      uint64
+		size      int
+		maybeGone bool
 	}
 	all := map[ID]*known{} // of all rounds
 	back, absent, late := 0, 0, 0

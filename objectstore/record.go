@@ -36,13 +36,20 @@ func header(id ID, size int64, sum uint64) []byte {
 	return h
 }
 
+// pieceBytes is how much is read or written at a time, and has its checksum taken while it is in the cache.
+const pieceBytes = 1 << 20
+
 // writeRecord writes a whole record at off and returns the value's checksum.
 func writeRecord(f file, off int64, id ID, value []byte) (uint64, error) {
-	sum := xxh3.Hash(value)
-	if err := writeFull(f, header(id, int64(len(value)), sum), off); err != nil {
-		return 0, err
+	sum := xxh3.New()
+	for at := 0; at < len(value); at += pieceBytes {
+		p := value[at:min(at+pieceBytes, len(value))]
+		_, _ = sum.Write(p)
+		if err := writeFull(f, p, off+headerSize+int64(at)); err != nil {
+			return 0, err
+		}
 	}
-	return sum, writeFull(f, value, off+headerSize)
+	return sum.Sum64(), writeFull(f, header(id, int64(len(value)), sum.Sum64()), off)
 }
 
 // checkHeader says what is wrong with a record's header. It does not read the value.
@@ -75,11 +82,15 @@ func writeFull(f file, p []byte, off int64) error {
 
 // readValue fills dst with the value at loc. Anything but exactly what was written is ErrLost.
 func readValue(loc *location, dst []byte) error {
-	n, err := loc.file.f.ReadAt(dst, loc.off+headerSize)
-	if n < len(dst) {
-		return fmt.Errorf("%w: read %s at %d: %w", ErrLost, loc.file.path, loc.off, err)
+	sum := xxh3.New()
+	for at := 0; at < len(dst); at += pieceBytes {
+		p := dst[at:min(at+pieceBytes, len(dst))]
+		if n, err := loc.file.f.ReadAt(p, loc.off+headerSize+int64(at)); n < len(p) {
+			return fmt.Errorf("%w: read %s at %d: %w", ErrLost, loc.file.path, loc.off, err)
+		}
+		_, _ = sum.Write(p)
 	}
-	if xxh3.Hash(dst) != loc.sum {
+	if sum.Sum64() != loc.sum {
 		return loc.corrupt()
 	}
 	return nil

@@ -167,8 +167,10 @@ func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
 func (s *Store) free(buf []byte) {
 	s.pool.put(buf)
 	s.mem.give(int64(cap(buf)))
-	if s.mem.used == 0 && s.pool.cached > idleReserve && !s.idle {
-		s.idle = true
+	if s.pool.limit == 0 {
+		s.pool.trim(0) // the store is closed
+	} else if s.pool.cached > idleReserve && !s.relaxing {
+		s.relaxing = true
 		kick(s.spillKick) // to look again in a while
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// idleAfter is how long an empty store keeps its mapped memory for the next job.
-const idleAfter = time.Second
+// relaxEvery is how long memory is kept for the next values without being needed.
+const relaxEvery = 2 * time.Second
 
 // spiller is one of the goroutines that write dirty values to disk when memory gets short. Each fills files of
 // its own. They also remove files that nobody needs, and compact those that are mostly dead.
@@ -21,30 +21,30 @@ type spiller struct {
 func (w *spiller) loop() {
 	s := w.s
 	defer s.loops.Done()
-	retry, idle := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	retry, relax := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer retry.Stop()
-	defer idle.Stop()
-	timing := false // idle runs
+	defer relax.Stop()
+	timing := false // relax runs
 	for {
 		select {
 		case <-s.done:
 			return
 		case <-s.spillKick:
 		case <-retry.C:
-		case <-idle.C:
+		case <-relax.C:
 			timing = false
-			s.trimIdle()
+			s.relax()
 		}
 		s.mu.Lock()
 		again := w.work()
-		idling := s.idle
+		relaxing := s.relaxing
 		s.mu.Unlock()
 		if again {
 			retry.Reset(retryAfter)
 		}
-		if idling && !timing {
+		if relaxing && !timing {
 			timing = true
-			idle.Reset(idleAfter)
+			relax.Reset(relaxEvery)
 		}
 	}
 }
@@ -76,14 +76,11 @@ func (w *spiller) work() (again bool) {
 	return again
 }
 
-// trimIdle returns mapped memory to the system if the store is still empty.
-func (s *Store) trimIdle() {
+// relax returns memory to the system that was not needed for a while.
+func (s *Store) relax() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.idle = false
-	if s.mem.used == 0 {
-		s.pool.trim(idleReserve)
-	}
+	s.relaxing = s.pool.relax(time.Now(), relaxEvery)
 }
 
 // file returns the file to append to, marked busy. mu held.

@@ -21,14 +21,14 @@ type Store struct {
 	shards   []*shard // small values; immutable after Open
 	pageSize int
 
-	mu      sync.Mutex // guards all below up to count, and what the fields point to
-	closed  bool
-	refs    *refcount.Table[ID, *entry] // of large values
-	writers map[*Writer]struct{}        // unsealed
-	mem     budget
-	pool    buffers
-	idle    bool // the store became empty: what it keeps mapped is to be looked at
-	disk    disk
+	mu       sync.Mutex // guards all below up to count, and what the fields point to
+	closed   bool
+	refs     *refcount.Table[ID, *entry] // of large values
+	writers  map[*Writer]struct{}        // unsealed
+	mem      budget
+	pool     buffers
+	relaxing bool // what the pool keeps is looked at every now and then
+	disk     disk
 
 	// An entry in memory that nobody reads stands in one of these.
 	clean          list         // also on disk; dropped when room is needed
@@ -197,7 +197,6 @@ func (s *Store) Close() error {
 	}
 
 	s.mu.Lock()
-	s.idle = true // nobody is left to be told
 	s.refs.All(1, -1, func(slot refcount.Slot) {
 		if e := *s.refs.Value(slot); !e.pinned {
 			s.dropMemory(e)

@@ -21,7 +21,6 @@ type world struct {
 	l       *Ledger[int]
 	procs   [3]proc
 	network []packet // any may be delivered, delivered again, or lost, at any time
-	last    string   // what the network did last, for messages
 }
 
 // proc is what a process knows.
