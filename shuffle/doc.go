@@ -5,7 +5,9 @@
 //
 // An [Edge] is one exchange: its job, a number, a mode, the node of each producer and of each partition's reader. A
 // [Writer] is one producer's end, a [Reader] one partition's. A channel is what one producer sends to one partition.
-// Rows go to the partition that a UINT32 column names, to one partition, or to all (see [Route]).
+// Rows go where a UINT32 column, the hash of key columns or the range that keys are in sends them, in turn to all partitions,
+// to one, or to all (see [Route]; package keys says which keys are equal and how they are ordered). The example shows a
+// program that shuffles between its own tasks.
 //
 // # Modes, a file each
 //

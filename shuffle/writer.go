@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/actors"
+	"manta/shuffle/keys"
 	"manta/shuffle/rows"
 )
 
@@ -18,9 +19,12 @@ import (
 type RouteKind uint8
 
 const (
-	ByColumn RouteKind = iota // each row to the partition that a UINT32 column names
-	ToAll                     // each row to every partition
-	To                        // all rows to one partition
+	ByColumn   RouteKind = iota // each row to the partition that a UINT32 column names
+	ToAll                       // each row to every partition
+	To                          // all rows to one partition
+	ByKey                       // rows of equal keys to the same partition
+	ByRange                     // rows to the range that their keys are in
+	RoundRobin                  // rows to all partitions in turn
 )
 
 // Route is where a writer's rows go.
@@ -28,6 +32,10 @@ type Route struct {
 	Kind      RouteKind
 	Column    int // of ByColumn: its position in the batches
 	Partition int // of To
+
+	Columns []int             // of ByKey: the keys' positions; see package keys for what is equal
+	Keys    []keys.Key        // of ByRange
+	Bounds  arrow.RecordBatch // of ByRange, borrowed until the writer's end: a column for each key, partitions-1 rows, in order
 }
 
 // WriterOptions say what a writer is given.
@@ -64,14 +72,15 @@ type sink interface {
 
 // Writer is one producer's end of an edge. It is for one goroutine. End it with Close or Abort.
 type Writer struct {
-	s    *Service
-	tc   *actors.TaskContext
-	job  *job
-	edge *Edge
-	opts WriterOptions
-	rows *rows.Builder
-	sink sink
-	wake chan struct{} // capacity 1: something changed that settle may wait for
+	s     *Service
+	tc    *actors.TaskContext
+	job   *job
+	edge  *Edge
+	opts  WriterOptions
+	route router
+	rows  *rows.Builder
+	sink  sink
+	wake  chan struct{} // capacity 1: something changed that settle may wait for
 
 	held  int64 // as counted in the node's usage
 	share int64 // of the node's memory
@@ -92,7 +101,7 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 		return nil, fmt.Errorf("%w: %s has no producer %d on node %s", ErrEdge, e, producer, s.node.ID())
 	case o.Schema == nil || o.Columns != o.Schema.NumFields():
 		return nil, fmt.Errorf("%w: %d data columns and a schema of another size", ErrEdge, o.Columns)
-	case o.Route.Kind > To, o.Route.Kind == To && (o.Route.Partition < 0 || o.Route.Partition >= len(e.Consumers)):
+	case o.Route.Kind == To && (o.Route.Partition < 0 || o.Route.Partition >= len(e.Consumers)):
 		return nil, fmt.Errorf("%w: route %+v for %d partitions", ErrEdge, o.Route, len(e.Consumers))
 	}
 	j, err := s.job(e.Job)
@@ -100,8 +109,11 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 		return nil, err
 	}
 	w := &Writer{s: s, tc: tc, job: j, edge: e, opts: o, wake: make(chan struct{}, 1)}
+	if w.route, err = newRouter(o, producer, len(e.Consumers)); err != nil {
+		return nil, err
+	}
 	partitions := len(e.Consumers)
-	if o.Route.Kind != ByColumn {
+	if o.Route.Kind == ToAll || o.Route.Kind == To {
 		partitions = 1
 	}
 	w.rows = rows.New(s.mem, o.Schema, partitions, int64(s.cfg.BatchBytes))
@@ -183,12 +195,7 @@ func (w *Writer) Write(batch arrow.RecordBatch) error {
 
 // add scatters a batch (borrowed) and waits until what is held is within the writer's share.
 func (w *Writer) add(batch arrow.RecordBatch) error {
-	var err error
-	if w.opts.Route.Kind == ByColumn {
-		err = w.rows.Scatter(batch, w.opts.Route.Column, w.emit)
-	} else {
-		err = w.rows.Add(0, batch, w.emit)
-	}
+	err := w.route(w.rows, batch, w.emit)
 	w.account()
 	if err != nil {
 		return err
