@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,11 +54,15 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	if q.session, err = session(ctx, conn); err != nil {
 		return nil, err
 	}
-	views, err := tableViews(req.Options.GetTables())
+	real, err := tableViews(req.Options.GetTables())
 	if err != nil {
 		return nil, err
 	}
-	q.setup = append([]string{q.session}, views...)
+	q.setup = append([]string{q.session}, real...)
+	views, err := planningViews(ctx, conn, req.Options.GetTables(), real)
+	if err != nil {
+		return nil, err
+	}
 	if err := makeTables(ctx, conn, views); err != nil {
 		return nil, err
 	}
@@ -200,8 +205,11 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 func (s *Service) readFiles(ctx context.Context, conn *kernel.Conn, root plan.Node, into map[string]dist.File) error {
 	var paths []string
 	byRows := map[string]bool{} // may the file be cut between its row groups?
+	var texts []string
 	plan.Walk(root, func(n plan.Node) bool {
-		if get, ok := n.(*plan.Get); ok {
+		if get, ok := n.(*plan.Get); ok && get.Text != nil {
+			texts = append(texts, get.Files...)
+		} else if ok {
 			for _, path := range get.Files {
 				before, seen := byRows[path]
 				if !seen {
@@ -212,6 +220,13 @@ func (s *Service) readFiles(ctx context.Context, conn *kernel.Conn, root plan.No
 		}
 		return true
 	})
+	for _, path := range texts {
+		f, err := textFile(path)
+		if err != nil {
+			return err
+		}
+		into[path] = f
+	}
 	if len(paths) == 0 {
 		return nil
 	}
@@ -250,19 +265,14 @@ func (q *prepared) fragmentNames(job string, task int) dist.Names {
 
 // tableViews gives the statements that make named tables of files known to a connection.
 func tableViews(tables map[string]string) ([]string, error) {
-	names := make([]string, 0, len(tables))
 	seen := map[string]string{}
-	for name := range tables {
+	var out []string
+	for _, name := range tableNames(tables) {
 		lower := strings.ToLower(name)
 		if other, dup := seen[lower]; dup {
 			return nil, fmt.Errorf("planner: tables %s and %s have one name", other, name)
 		}
 		seen[lower] = name
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var out []string
-	for _, name := range names {
 		if name == "" {
 			return nil, fmt.Errorf("planner: a table of the files %q has no name", tables[name])
 		}
@@ -271,33 +281,46 @@ func tableViews(tables map[string]string) ([]string, error) {
 	return out, nil
 }
 
+func tableNames(tables map[string]string) []string { return slices.Sorted(maps.Keys(tables)) }
+
 // makeTables runs the statements of tableViews. Their errors are about a table's
 // files; a position in them would point into no text of the user's.
 func makeTables(ctx context.Context, conn *kernel.Conn, statements []string) error {
 	for _, statement := range statements {
-		err := conn.Exec(ctx, statement)
-		var sql *kernel.Error
-		if errors.As(err, &sql) {
-			return &kernel.Error{Type: sql.Type, Message: sql.Message}
-		}
-		if err != nil {
-			return err
+		if err := conn.Exec(ctx, statement); err != nil {
+			return unplaced(err)
 		}
 	}
 	return nil
 }
 
+// unplaced is an error of DuckDB without its position.
+func unplaced(err error) error {
+	var sql *kernel.Error
+	if errors.As(err, &sql) {
+		return &kernel.Error{Type: sql.Type, Message: sql.Message}
+	}
+	return err
+}
+
 // reader is the table function call for a file or a glob, by its ending.
-func reader(glob string) string {
+func reader(glob string) string { return readerOf(glob) + "(" + plan.Literal(glob) + ")" }
+
+const (
+	readParquet = "read_parquet"
+	readCSV     = "read_csv"
+	readJSON    = "read_json"
+)
+
+func readerOf(glob string) string {
 	lower := strings.TrimSuffix(strings.ToLower(glob), ".gz")
-	function := "read_parquet"
 	switch {
 	case strings.HasSuffix(lower, ".csv"), strings.HasSuffix(lower, ".tsv"):
-		function = "read_csv"
+		return readCSV
 	case strings.HasSuffix(lower, ".json"), strings.HasSuffix(lower, ".jsonl"), strings.HasSuffix(lower, ".ndjson"):
-		function = "read_json"
+		return readJSON
 	}
-	return function + "(" + plan.Literal(glob) + ")"
+	return readParquet
 }
 
 // mode chooses the exchange mode of an edge. Rows for the client always stream.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -177,7 +178,7 @@ func (r *stageRun) openOutput(out *wire.Output, fragment *arrow.Schema) (*output
 func (r *stageRun) stream() error {
 	rows, err := r.conn.Query(r.tc, r.task.Sql)
 	if err != nil {
-		return r.cause(err)
+		return r.cause(r.spoken(err))
 	}
 	defer rows.Close()
 	for {
@@ -186,7 +187,7 @@ func (r *stageRun) stream() error {
 			return nil
 		}
 		if err != nil {
-			return r.cause(err)
+			return r.cause(r.spoken(err))
 		}
 		r.rows += batch.NumRows()
 		open, err := r.write(batch)
@@ -232,6 +233,18 @@ func (r *stageRun) cause(err error) error {
 		return errors.Join(context.Cause(r.tc), err)
 	}
 	return err
+}
+
+// fragmentColumn is where DuckDB names a column of a fragment, which the user's query does not have.
+var fragmentColumn = regexp.MustCompile(` when casting from source column c\d+\b`)
+
+// spoken takes out of an error of DuckDB what is about the fragment's text, which the user has never seen.
+func (r *stageRun) spoken(err error) error {
+	sql, ok := err.(*kernel.Error)
+	if !ok || len(r.task.Types) == 0 { // without types it is the user's own text
+		return err
+	}
+	return &kernel.Error{Type: sql.Type, Message: fragmentColumn.ReplaceAllString(sql.Message, "")}
 }
 
 // dropInputs closes every input; those not read to their end tell their producers to stop. Idempotent.

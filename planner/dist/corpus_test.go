@@ -48,6 +48,7 @@ type corpusRig struct {
 	oracle *kernel.Conn
 	dir    string
 	tables int
+	missed int // exchanges that were taken away, and missed
 }
 
 func newCorpusRig(t *testing.T) *corpusRig {
@@ -133,6 +134,9 @@ func (r *corpusRig) outcome(sql string, o Options) (word, about string) {
 		return "unplanned", err.Error()
 	}
 	got, err := r.tryRun(p, files)
+	if o.Partitions > 1 {
+		r.missed += r.everyExchangeIsMissed(sql, p)
+	}
 	switch {
 	case failed != nil && err == nil:
 		return "answers", failed.Error()

@@ -36,14 +36,17 @@ func setup(t *testing.T) (*rig, *kernel.DB) {
 // exchanges never show in a result.
 func TestSameRowsHoweverDistributed(t *testing.T) {
 	r, db := setup(t)
-	for _, q := range fixture.Queries() {
+	for i, q := range fixture.Queries() {
 		sql := q.SQL
 		t.Run(q.Name, func(t *testing.T) {
 			old := r.t
 			r.t = t
 			defer func() { r.t = old }()
 			want := r.rows(db, sql)
-			for _, o := range variants() {
+			for k, o := range variants() {
+				if !*every && (i+k)%2 == 0 {
+					continue
+				}
 				p, files := r.place(sql, o)
 				r.same(sql, want, r.run(p, files), q.Ordered, o)
 			}
@@ -64,16 +67,23 @@ func TestCheckNoticesEveryMissingExchange(t *testing.T) {
 			}
 			p, _ := r.place(sql, o)
 			require.NoError(t, Check(p), name)
-			for i := range exchanges(p) {
-				p, _ := r.place(sql, o)
-				e := exchanges(p)[i]
-				without(p, e)
-				require.Error(t, Check(p), "%s\nedge %d\n%s", sql, e.ID, Explain(p, func(*Edge) string { return "" }, nil))
-				removed++
-			}
+			removed += r.everyExchangeIsMissed(sql, p)
 		}
 	}
 	require.Greater(t, removed, 100)
+}
+
+// everyExchangeIsMissed takes each exchange of a plan away in turn, and gives their number.
+func (r *rig) everyExchangeIsMissed(sql string, p *Plan) int {
+	all := exchanges(p)
+	for _, e := range all {
+		kind, from, to := e.Kind, e.From.Tasks, e.To.Tasks
+		without(p, e)
+		require.Error(r.t, Check(p), "%s\nedge %d\n%s", sql, e.ID, Explain(p, func(*Edge) string { return "" }, nil))
+		e.Kind, e.From.Tasks, e.To.Tasks = kind, from, to
+	}
+	require.NoError(r.t, Check(p), sql)
+	return len(all)
 }
 
 // exchanges are the edges at which rows change their task.

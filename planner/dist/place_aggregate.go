@@ -59,7 +59,10 @@ func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {
 	}
 	// With equal values at one task, each task's distinct values are no other's.
 	if values := distinctValues(n); values != nil && mergeable(n) && splits(n, true) {
-		return p.twoStep(n, p.hash(c, values), rows), nil
+		if !c.dist.within(values) {
+			c = p.hash(c, values)
+		}
+		return p.twoStep(n, c, rows), nil
 	}
 	p.note("an aggregate that has no partial form runs in one task")
 	return over(p.gather(c), Distribution{Kind: Single}), nil

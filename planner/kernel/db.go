@@ -107,7 +107,8 @@ func (db *DB) prepare(settings map[string]string) error {
 	}
 	defer duckdb.Disconnect(&c.handle)
 	handle := C.manta_handle(c.handle.Ptr)
-	if C.manta_register_functions(handle) != 0 || C.manta_register_stream_function(handle) != 0 {
+	if C.manta_register_functions(handle) != 0 || C.manta_register_stream_function(handle) != 0 ||
+		C.manta_register_source_function(handle) != 0 {
 		return errors.New("kernel: DuckDB refuses a function")
 	}
 	for name, value := range settings {

@@ -9,7 +9,7 @@
 
 typedef void *manta_handle; // any of DuckDB's opaque handles
 
-enum { TYPE_BIGINT = 5, TYPE_DOUBLE = 11, TYPE_HUGEINT = 16, TYPE_DECIMAL = 19, TYPE_ANY = 34 }; // DUCKDB_TYPE
+enum { TYPE_BIGINT = 5, TYPE_DOUBLE = 11, TYPE_HUGEINT = 16, TYPE_VARCHAR = 17, TYPE_DECIMAL = 19, TYPE_ANY = 34 }; // DUCKDB_TYPE
 
 // The Arrow C data interface, as its specification fixes it.
 struct ArrowSchema {
@@ -54,6 +54,9 @@ manta_handle manta_stream_column(struct manta_stream *s, manta_handle connection
 void manta_stream_free(struct manta_stream *s);
 // Registers the table function that reads streams. Returns 0 on success.
 int manta_register_stream_function(manta_handle connection);
+
+// Registers the table function that stands in for readers: see source.c. Returns 0 on success.
+int manta_register_source_function(manta_handle connection);
 
 // Scalar functions: see avg.c. Returns 0 on success.
 int manta_register_functions(manta_handle connection);

@@ -24,7 +24,11 @@ func (d *decoder) get(o *object) (Node, []binding) {
 	// Hints: a row group order, a number of rows; the row number of WITH ORDINALITY is a window above.
 	o.ignore("row_group_order_options", "ordinality_idx", "arguments", "original_arguments", "catalog_name", "schema_name")
 	if !o.flag("has_serialize") {
-		return d.tableFunc(o, name, scan, source, b)
+		n, b := d.tableFunc(o, name, scan, source, b)
+		if f, ok := n.(*TableFunc); ok && name == sourceFunction {
+			return text(f), b
+		}
+		return n, b
 	}
 	data := o.object("function_data")
 	if _, inner := d.children(o, 0); len(inner) > 0 || len(o.list("projected_input")) > 0 {
@@ -237,6 +241,21 @@ func parquet(data *object, scan Scan, source []Field) Node {
 	f.done()
 	if len(n.Files) == 0 { // all pruned
 		return &Empty{Out: n.Types()}
+	}
+	return n
+}
+
+// sourceFunction stands in for a reader of text; its arguments are the reader, the reader's options, the files, an
+// estimate of the rows, and the columns.
+const sourceFunction = "manta_source"
+
+func text(f *TableFunc) Node {
+	if len(f.Args) != 5 || f.Child != nil {
+		fail(malformed("%s has %d arguments", f.Name, len(f.Args)))
+	}
+	n := &Get{Scan: f.Scan, Source: f.Source, Text: &TextReader{Function: f.Args[0].Text, Options: f.Args[1].Text}}
+	for _, v := range f.Args[2].Children {
+		n.Files = append(n.Files, v.Text)
 	}
 	return n
 }

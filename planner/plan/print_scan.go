@@ -72,6 +72,13 @@ func (p *Printer) parquet(n *Get) block {
 // skips row groups; it stands in the same SELECT as the filters so that both reach the reader.
 func (p *Printer) parquetCall(n *Get, files []string, r *FileRange) block {
 	alias := p.Alias()
+	if n.Text != nil {
+		if r != nil {
+			fail(unsupported("a part of a file of text"))
+		}
+		call := Ident(n.Text.Function) + "([" + literals(files) + "]" + n.Text.Options + ")"
+		return p.scan(&n.Scan, call+" AS "+alias, columnTexts(n.Read, alias), nil)
+	}
 	call := "read_parquet([" + literals(files) + "]" + readerOptions(&n.Reader) + ")"
 	if n.Reader.UnionByName {
 		call = p.unionByName(n, call, r != nil)

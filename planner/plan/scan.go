@@ -33,7 +33,7 @@ const (
 	FileIndex
 )
 
-// Get reads Parquet files.
+// Get reads files: Parquet, or text.
 type Get struct {
 	Scan
 	Files []string
@@ -41,6 +41,13 @@ type Get struct {
 	Ranges []FileRange
 	Source []Field // all columns of the source, those that the reader adds included
 	Reader Parquet
+	Text   *TextReader // not nil: the files are no Parquet files
+}
+
+// TextReader is how files of text are read: by a call of Function with the files and Options.
+type TextReader struct {
+	Function string // read_csv, read_json
+	Options  string // further arguments of the call, each after a comma
 }
 
 // FileRange is the rows [First, Last) of a file. Last < 0 means to the end: with First 0 that is the whole file.
@@ -69,6 +76,9 @@ func (n *Get) Splittable() (ok bool, why string) {
 
 // RowSplittable reports whether files can be split by rows: a column of the data may hide the row number.
 func (n *Get) RowSplittable() bool {
+	if n.Text != nil {
+		return false
+	}
 	return n.Reader.FileRowNumber || !slices.ContainsFunc(n.Source, func(f Field) bool { return strings.EqualFold(f.Name, "file_row_number") })
 }
 

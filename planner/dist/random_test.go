@@ -1,0 +1,64 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"manta/planner/internal/randsql"
+	"manta/planner/kernel"
+)
+
+var randomFor = flag.Duration("randomfor", 0, "how long to compare random statements; 0: a few")
+
+// worlds is the number of random sets of tables in a short run.
+const worlds = 1
+
+// TestRandomStatements compares random statements over random tables with what DuckDB answers in one process, however
+// they are distributed. A failure is shrunk to a small statement, with rapid's seed to repeat it.
+func TestRandomStatements(t *testing.T) {
+	counts := map[string]int{}
+	began := time.Now()
+	for i := 0; i < worlds || time.Since(began) < *randomFor; i++ {
+		r := newCorpusRig(t)
+		world := rapid.Custom(randsql.Draw).Example(i + int(*randomFor>>30)) // long runs see other worlds than short ones
+		for name, queries := range world {
+			r.table(r.dir, name, queries...)
+			require.NoError(t, r.oracle.Exec(context.Background(), r.rig.tables[len(r.rig.tables)-1]))
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			sql := randsql.Statement(t)
+			o := Options{
+				Partitions:     rapid.SampledFrom([]int{1, 2, 3, 16}).Draw(t, "partitions"),
+				BroadcastBytes: rapid.SampledFrom([]int64{0, 1000, 1 << 40}).Draw(t, "broadcast"),
+				ReplicateBytes: rapid.SampledFrom([]int64{0, 0, 2000}).Draw(t, "replicate"),
+			}
+			if _, err := ask(r.oracle, sql); err != nil {
+				var e *kernel.Error
+				if errors.As(err, &e) {
+					counts["error "+e.Type]++
+					if e.Type == "Parser" {
+						t.Fatalf("%v: %s", err, sql)
+					}
+				}
+				t.Skip(err) // of the data, which another plan need not meet, or of the binder
+			}
+			word, about := r.outcome(sql, o)
+			counts[word]++
+			if word == "whole" {
+				t.Skip(about)
+			}
+			require.Equal(t, "pass", word, "%s\npartitions %d, broadcast %d, replicate %d\n%v\n%s", sql, o.Partitions, o.BroadcastBytes, o.ReplicateBytes, world, about)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Log(counts)
+	require.Greater(t, counts["pass"], 10)
+}
