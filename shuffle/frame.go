@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 
 	"google.golang.org/grpc/encoding"
@@ -18,6 +19,7 @@ type frame struct {
 	kind    frameKind
 	channel uint32
 	a, b, c uint64
+	sum     uint32
 	payload mem.BufferSlice // its frees are the receiver's
 }
 
@@ -26,8 +28,8 @@ type frameKind uint8
 const (
 	frameHello   frameKind = iota + 1 // payload: id of the node that opens the link
 	frameOpen                         // channel; payload: shufflepb.Channel
-	frameData                         // channel; a: sequence, b: bytes of the whole block, c: offset of this part
-	frameEnd                          // channel; a: batches, b: bytes
+	frameData                         // channel; a: sequence, b: bytes of the whole block, c: offset of this part, sum: of the whole block
+	frameEnd                          // channel; a: batches, b: bytes, sum: of all blocks' sums
 	frameFail                         // channel; payload: reason. Also from receiver to sender
 	frameGrant                        // channel; a: total, b: consumed, c: window. From receiver to sender
 	frameClosed                       // channel. From receiver to sender
@@ -65,6 +67,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	binary.LittleEndian.PutUint64(h[8:], f.a)
 	binary.LittleEndian.PutUint64(h[16:], f.b)
 	binary.LittleEndian.PutUint64(h[24:], f.c)
+	binary.LittleEndian.PutUint32(h[32:], f.sum)
 	out := make(mem.BufferSlice, 0, 1+len(f.payload))
 	out = append(out, mem.SliceBuffer(h))
 	return append(out, f.payload...), nil
@@ -86,6 +89,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		a:       binary.LittleEndian.Uint64(h[8:]),
 		b:       binary.LittleEndian.Uint64(h[16:]),
 		c:       binary.LittleEndian.Uint64(h[24:]),
+		sum:     binary.LittleEndian.Uint32(h[32:]),
 		payload: data,
 	}
 	data.Ref()
@@ -124,6 +128,13 @@ func (f *frame) free() {
 
 // small is a payload that nobody reuses.
 func small(b []byte) mem.BufferSlice { return mem.BufferSlice{mem.SliceBuffer(b)} }
+
+// chain adds the sum of one more block to that of a channel's blocks so far.
+func chain(sum, block uint32) uint32 {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], block)
+	return crc32.Update(sum, castagnoli, b[:])
+}
 
 // shared is memory that the network may still read after a send: freed with its last user.
 type shared struct {

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sync"
 
@@ -37,6 +38,8 @@ type port struct {
 	block   []byte
 	got     int
 	total   int
+	sum     uint32 // of its bytes so far
+	sums    uint32 // of the blocks before
 	discard bool
 	active  bool
 }
@@ -98,6 +101,10 @@ func (in *inbound) take(f *frame) error {
 		f.free()
 		delete(in.ports, p.n)
 		p.abandon()
+		if f.a > 0 && !p.discard && f.sum != p.sums {
+			p.queue.lost(p.producer, p, p.corrupt("end"))
+			return nil
+		}
 		p.queue.end(p.producer, p, f.a, int64(f.b))
 	case frameFail:
 		delete(in.ports, p.n)
@@ -146,7 +153,7 @@ func (p *port) data(f *frame) error {
 			f.free()
 			return err
 		}
-		p.active, p.seq, p.total, p.got, p.discard = true, f.a, int(f.b), 0, !ok
+		p.active, p.seq, p.total, p.got, p.sum, p.discard = true, f.a, int(f.b), 0, 0, !ok
 		if ok {
 			p.block = p.in.s.mem.Allocate(p.total)
 		}
@@ -158,19 +165,32 @@ func (p *port) data(f *frame) error {
 	if p.discard {
 		f.free()
 	} else {
-		f.copyTo(p.block[p.got : p.got+size])
+		part := p.block[p.got : p.got+size]
+		f.copyTo(part)
+		p.sum = crc32.Update(p.sum, castagnoli, part) // while it is in the core's cache
 	}
 	p.got += size
 	if p.got < p.total {
 		return nil
 	}
 	p.active = false
-	if !p.discard {
+	switch {
+	case p.discard:
+	case p.sum != f.sum:
+		p.abandon()
+		p.queue.lost(p.producer, p, p.corrupt(fmt.Sprintf("block %d", p.seq)))
+	default:
 		b := p.block
 		p.block = nil
+		p.sums = chain(p.sums, p.sum)
 		p.queue.deliver(streamItem{producer: p.producer, cost: int64(p.total), block: b})
 	}
 	return nil
+}
+
+// corrupt is the error of what arrived with a wrong checksum.
+func (p *port) corrupt(what string) error {
+	return fmt.Errorf("%w: %s of producer %d, from node %s", ErrCorrupt, what, p.producer, p.in.from)
 }
 
 // abandon frees a block that will not be complete.

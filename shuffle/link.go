@@ -324,12 +324,12 @@ type linkOutlet struct {
 }
 
 // sendBlock sends a block, which is taken.
-func (o *linkOutlet) sendBlock(seq uint64, b *shared) error {
-	return o.l.send(outgoing{f: frame{kind: frameData, channel: o.n, a: seq}, block: b})
+func (o *linkOutlet) sendBlock(seq uint64, b *shared, sum uint32) error {
+	return o.l.send(outgoing{f: frame{kind: frameData, channel: o.n, a: seq, sum: sum}, block: b})
 }
 
-func (o *linkOutlet) end(batches uint64, bytes int64) error {
-	return o.l.send(outgoing{f: frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes)}})
+func (o *linkOutlet) end(batches uint64, bytes int64, sum uint32) error {
+	return o.l.send(outgoing{f: frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes), sum: sum}})
 }
 
 func (o *linkOutlet) fail(err error) error {

@@ -1,6 +1,8 @@
 package shuffle
 
 import (
+	"hash/crc32"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/shuffle/block"
@@ -33,6 +35,7 @@ func (m *memoryShare) drop() {
 type encoded struct {
 	s     *streamSink
 	block *shared
+	sum   uint32 // of the block
 	uses  int
 }
 
@@ -88,6 +91,7 @@ func (p *piece) encode(schema *arrow.Schema) error {
 			return err
 		}
 		p.enc.block = shareBlock(b)
+		p.enc.sum = crc32.Checksum(p.enc.block.data, castagnoli)
 		p.mem.s.bytes += int64(len(p.enc.block.data))
 	}
 	if p.batch != nil {

@@ -22,6 +22,7 @@ type lane struct {
 	queue *streamQueue // of a reader on this node, or nil
 	far   *linkOutlet  // to a reader on another node, or nil
 	fifo  fifo[piece]  // waits for credit
+	sum   uint32       // of the blocks that were sent to another node
 	shut  bool
 }
 
@@ -173,7 +174,7 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	if l.far.l.full(s.w.wake) {
 		return false, nil
 	}
-	blk := p.enc.block
+	blk, sum := p.enc.block, p.enc.sum
 	seq, ok := l.ch.trySend(int64(len(blk.data)))
 	if !ok {
 		return false, nil
@@ -182,7 +183,8 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	s.w.n.BytesCopied += int64(len(blk.data))
 	blk.refs.Add(1)
 	l.fifo.pop().drop()
-	return true, l.far.sendBlock(seq, blk)
+	l.sum = chain(l.sum, sum)
+	return true, l.far.sendBlock(seq, blk, sum)
 }
 
 func (s *streamSink) settle(limit int64) error {
@@ -217,7 +219,7 @@ func (s *streamSink) finish() error {
 		s.w.n.ControlMessages++
 		if l.queue != nil {
 			l.queue.end(s.producer, l.ch, batches, bytes)
-		} else if err := l.far.end(batches, bytes); err != nil {
+		} else if err := l.far.end(batches, bytes, l.sum); err != nil {
 			return err
 		}
 	}

@@ -3,18 +3,22 @@ package shuffle
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"manta/actors"
 	"manta/objectstore"
+	"manta/shuffle/block"
 	"manta/shuffle/shufflepb"
 )
 
@@ -108,7 +112,7 @@ func TestBadChannels(t *testing.T) {
 	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
 	f, _, _ = p.recv()
 	require.Equal(t, frameGrant, f.kind)
-	p.send(&frame{kind: frameData, channel: 4, a: 0, b: 100, payload: small(make([]byte, 100))})
+	p.send(&frame{kind: frameData, channel: 4, a: 0, b: 100, sum: crc32.Checksum(make([]byte, 100), castagnoli), payload: small(make([]byte, 100))})
 	// The channel is not empty now, and this is far more than granted.
 	p.send(&frame{kind: frameData, channel: 4, a: 1, b: 1 << 39, payload: small(make([]byte, 100))})
 	for err == nil { // the channel fails, then the link
@@ -162,6 +166,61 @@ func TestBadFetches(t *testing.T) {
 	require.NoError(t, p.stream.CloseSend())
 	j.Finish(nil)
 	c.empty()
+}
+
+// What changed on its way from node to node is noticed, be it bytes of a block or a block in place of another.
+func TestCorruptStream(t *testing.T) {
+	for _, what := range []string{"nothing", "block", "end"} {
+		t.Run(what, func(t *testing.T) {
+			c := smallCluster(t, 2)
+			j := c.job()
+			e := &Edge{Job: j.ID(), ID: 1, Mode: Streaming, Producers: []actors.NodeID{c.nodes[1].ID()}, Consumers: []actors.NodeID{c.nodes[0].ID()}}
+			r, err := c.reader(context.Background(), e, 0, testSchema)
+			require.NoError(t, err)
+			p := newPeer(t, c, linkMethod)
+			p.hello(c)
+			p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 1})
+			batch := testBatch(c.mem, 0, 10, 1, 1)
+			data := batch.NewSlice(0, 10)
+			batch.Release()
+			columns := array.NewRecordBatch(testSchema, data.Columns()[:3], 10)
+			data.Release()
+			blk, err := block.Encode(c.mem, testSchema, 1<<10, columns)
+			require.NoError(t, err)
+			columns.Release()
+			sent := append([]byte(nil), blk.Bytes()...)
+			blk.Free()
+			sum := crc32.Checksum(sent, castagnoli)
+			end := chain(0, sum)
+			switch what {
+			case "block":
+				sent[len(sent)/2] ^= 1
+			case "end":
+				end++
+			}
+			half, size := len(sent)/2, uint64(len(sent))
+			p.send(&frame{kind: frameData, channel: 1, b: size, sum: sum, payload: small(sent[:half])})
+			p.send(&frame{kind: frameData, channel: 1, b: size, c: uint64(half), sum: sum, payload: small(sent[half:])})
+			p.send(&frame{kind: frameEnd, channel: 1, a: 1, b: size, sum: end})
+			for err == nil {
+				var b arrow.RecordBatch
+				if b, err = r.Next(); err == nil {
+					require.NotEqual(t, "block", what, "rows of a corrupt block")
+					b.Release()
+				}
+			}
+			if what == "nothing" {
+				require.ErrorIs(t, err, io.EOF)
+			} else {
+				require.ErrorIs(t, err, ErrCorrupt)
+				require.ErrorContains(t, err, what)
+			}
+			r.Close()
+			require.NoError(t, p.stream.CloseSend())
+			j.Finish(nil)
+			c.empty()
+		})
+	}
 }
 
 // A file that changed under its reader is noticed.
