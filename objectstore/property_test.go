@@ -170,10 +170,16 @@ func TestStoreIsAMap(t *testing.T) {
 	var spills, restores, evictions int64
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 128 << 10
-		s, err := Open(Config{
+		cfg := Config{
 			Dir: t.TempDir(), MemoryLimit: limit, InlineMax: 300, flushWindow: time.Nanosecond, Wait: 20 * time.Second,
-			SpillFile: rapid.Int64Range(1, 300_000).Draw(rt, "file size"),
-		})
+			SpillFile:    rapid.Int64Range(1, 300_000).Draw(rt, "file size"),
+			SpillWriters: rapid.IntRange(1, 3).Draw(rt, "spill writers"),
+			Recover:      rapid.Bool().Draw(rt, "recover"),
+			Shared:       rapid.Bool().Draw(rt, "shared"),
+			logFile:      2 << 20,
+		}
+		cfg.sharedIn = []string{cfg.Dir}
+		s, err := Open(cfg)
 		require.NoError(rt, err)
 		defer func() { require.NoError(rt, s.Close()) }()
 		m := modelStore{objects: map[ID]*modelObject{}}
@@ -315,6 +321,52 @@ func TestStoreIsAMap(t *testing.T) {
 					delete(o.holders, h)
 					m.forget(id)
 				}
+			},
+			"reopen": func(rt *rapid.T) {
+				if !cfg.Recover || rapid.IntRange(0, 3).Draw(rt, "rarely") > 0 {
+					rt.Skip("not now")
+				}
+				require.NoError(rt, s.Close())
+				for _, id := range append([]ID(nil), m.order...) {
+					o := m.objects[id]
+					for _, pin := range o.pins {
+						require.True(rt, bytes.Equal(o.value, pin.Bytes()), "pinned bytes outlive the store")
+						pin.Release()
+					}
+					o.pins = nil
+					if len(o.holders) > 0 { // others than the owner are not known any more
+						o.holders = map[string]bool{o.owner: true}
+					}
+					m.forget(id)
+				}
+				pinned = 0
+				s, err = Open(cfg)
+				require.NoError(rt, err)
+				require.Empty(rt, s.Recovery().Lost)
+			},
+			"delete": func(rt *rapid.T) {
+				id, o := some(rt)
+				err := s.Delete(id)
+				if len(o.holders) == 0 {
+					require.ErrorIs(rt, err, ErrNotFound)
+					return
+				}
+				require.NoError(rt, err)
+				o.holders = nil
+				m.forget(id)
+			},
+			"list": func(rt *rapid.T) {
+				n := 0
+				for o := range s.Objects() {
+					n++
+					want := m.objects[o.ID]
+					require.NotNil(rt, want)
+					require.Equal(rt, want.owner, o.Owner)
+					require.Equal(rt, int64(len(want.value)), o.Size)
+					require.Len(rt, o.Holders, len(want.holders))
+					require.Equal(rt, len(want.pins), o.Pins)
+				}
+				require.Equal(rt, len(m.objects), n)
 			},
 			"end job": func(rt *rapid.T) {
 				if rapid.IntRange(0, 4).Draw(rt, "rarely") > 0 {

@@ -242,6 +242,10 @@ func (s *Store) save() error {
 	s.mu.Lock()
 	s.refs.All(1, -1, func(slot refcount.Slot) {
 		e := *s.refs.Value(slot)
+		if e.loc != nil && !s.refs.Live(slot) {
+			s.changes = append(s.changes, indexOp{key: locationKey(e.id)}) // only a reader kept it
+			s.changed++
+		}
 		if e.loc == nil && e.buf != nil && e.list == nil && !e.secondary && s.refs.Live(slot) {
 			s.dirtyLarge.pushBack(e) // it is pinned; its bytes can be read all the same
 		}
@@ -264,6 +268,7 @@ func (s *Store) save() error {
 		}
 	}
 	for _, sh := range s.shards {
+		sh.giveUpDoomed()
 		for more, err := true, error(nil); more; {
 			if more, err = sh.flush(true); err != nil {
 				errs, more = append(errs, err), false
@@ -274,4 +279,17 @@ func (s *Store) save() error {
 	defer s.mu.Unlock()
 	s.removeGarbage()
 	return errors.Join(errs...)
+}
+
+// giveUpDoomed has the index forget values on disk that only a reader keeps. mu not held.
+func (sh *shard) giveUpDoomed() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.refs.All(1, -1, func(slot refcount.Slot) {
+		v := sh.refs.Value(slot)
+		if seg := sh.segments[v.segment]; !sh.refs.Live(slot) && seg.stored {
+			seg.dead = append(seg.dead, v.off-uint32(seg.base))
+			sh.graves = append(sh.graves, seg)
+		}
+	})
 }

@@ -96,10 +96,10 @@ func (sh *shard) encode(seg *segment) indexOp {
 	copy(image, seg.page.buf[seg.base:seg.end])
 	items := make([]dirItem, 0, seg.live)
 	for _, slot := range seg.slots {
-		v := sh.refs.Value(slot)
-		if v.segment != seg.num || !sh.refs.Used(slot) {
-			continue // freed; the slot may be another's by now
+		if !sh.refs.Used(slot) || sh.refs.Value(slot).segment != seg.num || !sh.refs.Live(slot) {
+			continue // freed, and the slot may be another's by now; or doomed, and not to come back
 		}
+		v := sh.refs.Value(slot)
 		off := v.off - uint32(seg.base)
 		v.sum = checksum32(image[off : off+v.size])
 		items = append(items, dirItem{id: sh.refs.Key(slot), off: off, size: v.size, sum: v.sum, owner: sh.refs.Owner(slot)})
