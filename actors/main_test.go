@@ -8,6 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
+var long = flag.Bool("long", false, "run every combination of workload and fault")
+
 func TestMain(m *testing.M) {
 	if os.Getenv(processEnv) != "" {
 		os.Exit(processMain())

@@ -8,6 +8,7 @@ type stream struct {
 	task    *task // that yields it; nil: whoever has its sender
 	src     *node
 	attempt int32
+	at      int64    // the next item that the source sends
 	base    int64    // the first item that is kept
 	items   []*Value // from base on; nil: lost
 	end     int64    // how many items there are; -1: not known
@@ -36,6 +37,7 @@ func (c *Core) aim(m *Start, n *node) {
 	}
 	s.src, s.attempt, s.end, s.failure = n, m.Attempt, -1, nil
 	m.Skip, m.Base, m.Window = s.missing(), s.base, m.Spec.Opt.Window
+	s.at = m.Skip
 }
 
 // missing is the first item that is not there.
@@ -59,6 +61,7 @@ func (c *Core) emit(n *node, m *Emit) {
 		c.streamOver(s, m.Failure)
 		return
 	}
+	s.at = m.Index + 1
 	i := int(m.Index - s.base)
 	switch {
 	case i >= 0 && i < len(s.items) && s.items[i] == nil:
@@ -186,8 +189,23 @@ func (c *Core) missItem(s *stream, r *reader, at NodeID) {
 	c.freeValue(s.items[i])
 	c.unpinAll(s.items[i].Contains)
 	s.items[i] = nil
-	if s.end >= 0 || s.task == nil {
+	c.refill(s)
+}
+
+// refill has items that were lost made again.
+func (c *Core) refill(s *stream) {
+	switch t := s.task; {
+	case t == nil || !t.open:
 		c.streamOver(s, s.failure)
+	case t.state == taskRunning && s.src != nil && s.missing() < s.at:
+		// Its source is past them, and may wait for who waits for them.
+		c.send(s.src, &Stop{ID: t.spec.ID, Attempt: t.attempt, Reason: "items were lost"})
+		c.detach(t)
+		t.attempt++
+		if t.spec.Kind == KindCall {
+			c.requeueCall(t)
+		}
+		c.prepare(t)
 	}
 }
 
@@ -213,7 +231,7 @@ func (c *Core) loseItems(s *stream, n *node) {
 	switch {
 	case s.task == nil && s.src == nil && s.end < 0:
 		c.streamOver(s, &Failure{Text: "the stream's source was on node " + string(n.id) + ", which is dead", Kinds: []string{FailNodeDead}})
-	case lost && (s.task == nil || !s.task.open):
-		c.streamOver(s, s.failure)
+	case lost:
+		c.refill(s)
 	}
 }
