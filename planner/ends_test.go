@@ -107,6 +107,10 @@ func TestAdvice(t *testing.T) {
 		message(errors.New("Binder Error: schema mismatch\nPossible solutions: union_by_name=True")))
 	require.Equal(t, "Out of Memory Error: full; give the nodes more memory, or use fewer partitions",
 		message(errors.New("Out of Memory Error: full\nPossible solutions:\n* SET threads")))
+	require.Equal(t, "Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used)"+
+		"; the disk of the node's data folder is full, or give the nodes more memory",
+		message(errors.New("Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used).\n"+
+			"This limit was set by the 'max_temp_directory_size' setting.\nBy default, …")))
 }
 
 // fails runs a query to its error.

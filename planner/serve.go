@@ -112,6 +112,9 @@ func message(err error) string {
 	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 && strings.Contains(text, "Out of Memory Error") {
 		text = strings.TrimRight(text[:advice], "; ") + "; give the nodes more memory, or use fewer partitions"
 	}
+	if limit := strings.Index(text, " This limit was set by the 'max_temp_directory_size'"); limit >= 0 {
+		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full, or give the nodes more memory"
+	}
 	if strings.Contains(text, "No magic bytes found") {
 		text += ": it is no Parquet file"
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"manta/actors"
 	"manta/objectstore"
 )
 
@@ -328,6 +329,39 @@ func TestWriterToDeadNode(t *testing.T) {
 			c.empty()
 		})
 	}
+}
+
+// A node that closes does not wait for readers that do not answer.
+func TestCloseWithoutAnswers(t *testing.T) {
+	var c *cluster
+	var e *Edge
+	writing := make(chan struct{})
+	task := func(tc *actors.TaskContext, _ []byte) ([]byte, error) {
+		w, err := c.service(tc.Node.ID()).Writer(tc, e, 0, WriterOptions{Columns: 3, Route: Route{Kind: To}, Schema: testSchema})
+		if err != nil {
+			return nil, err
+		}
+		close(writing)
+		<-tc.Done()
+		w.Abort(context.Cause(tc))
+		return nil, context.Cause(tc)
+	}
+	c = newCluster(t, 2, Config{}, objectstore.Config{}, func(c *actors.Config) {
+		c.Faults = actors.NewFaults(1, actors.Fault{Kind: "Refs", Lose: 1})
+		c.Tasks = map[string]actors.TaskFunc{"write": task}
+	})
+	j := c.job()
+	e = c.edge(j, ObjectStore, 2, 2)
+	e.Producers[0], e.Consumers[0] = c.nodes[1].ID(), c.nodes[0].ID()
+	_, err := j.Submit(actors.TaskSpec{Name: "write", Func: "write", Node: c.nodes[1].ID()})
+	require.NoError(t, err)
+	<-writing
+	node := c.nodes[1]
+	begin := time.Now()
+	require.NoError(t, node.Close())
+	require.Less(t, time.Since(begin), 4*time.Second)
+	c.nodes[1] = nil
+	j.Finish(errors.New("a node closed"))
 }
 
 func TestHugeRow(t *testing.T) {

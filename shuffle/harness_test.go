@@ -35,7 +35,7 @@ type cluster struct {
 	next  uint32
 }
 
-func newCluster(t testing.TB, n int, cfg Config, store objectstore.Config) *cluster {
+func newCluster(t testing.TB, n int, cfg Config, store objectstore.Config, change ...func(*actors.Config)) *cluster {
 	c := &cluster{t: t, mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
 	hub := actors.NewHub()
 	dir := t.TempDir()
@@ -51,6 +51,9 @@ func newCluster(t testing.TB, n int, cfg Config, store objectstore.Config) *clus
 		}
 		if i > 0 {
 			ac.Head = c.nodes[0].Address()
+		}
+		for _, f := range change {
+			f(&ac)
 		}
 		node, err := actors.Start(context.Background(), ac)
 		require.NoError(t, err)

@@ -209,8 +209,15 @@ func (r *refWriter) abort(err error) {
 	if !running {
 		return
 	}
-	late := time.AfterFunc(5*time.Second, r.cancel)
+	late := time.NewTimer(5 * time.Second)
 	defer late.Stop()
+	select {
+	case <-r.done:
+		return
+	case <-late.C:
+	case <-r.w.s.node.Done(): // which the others hear of
+	}
+	r.cancel()
 	<-r.done
 }
 
