@@ -3,6 +3,7 @@ package shuffle
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dustin/go-humanize"
@@ -20,6 +21,9 @@ type Config struct {
 	Dir string
 	// BatchBytes is the size of batches on their way. Default 1 MiB.
 	BatchBytes int
+	// StallAfter is for how long a job's exchanges here must stand still, with a writer waiting and nobody at work, to be
+	// counted in Stats.Stalls. Default 30 s.
+	StallAfter time.Duration
 	// Allocator is for tests. Default: a pool.
 	Allocator memory.Allocator
 }
@@ -32,8 +36,14 @@ func (c *Config) Validate() error {
 	if c.BatchBytes == 0 {
 		c.BatchBytes = 1 << 20
 	}
+	if c.StallAfter == 0 {
+		c.StallAfter = 30 * time.Second
+	}
 	if c.Allocator == nil {
 		c.Allocator = block.NewPool()
+	}
+	if c.StallAfter < 4 {
+		return errors.New("shuffle: negative time until a stall")
 	}
 	if c.MemoryLimit < 0 || c.BatchBytes < 0 {
 		return errors.New("shuffle: negative memory limit or batch size")

@@ -54,4 +54,5 @@ type Stats struct {
 	Files    int   // of disk mode
 	Jobs     int   // with anything here
 	Spilled  int64 // bytes that disk mode wrote, ever
+	Stalls   int64 // times that a job stood still, ever; see Config.StallAfter
 }

@@ -36,6 +36,8 @@ type job struct {
 	ctx    context.Context // ends with the job here
 	cancel context.CancelCauseFunc
 
+	activity activity
+
 	mu      sync.Mutex
 	ended   bool                      // guarded by mu, like all below
 	streams map[queueKey]*streamQueue // streaming

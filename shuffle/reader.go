@@ -65,6 +65,7 @@ func (s *Service) Reader(tc *actors.TaskContext, e *Edge, partition int, schema 
 		return nil, err
 	}
 	s.readers.Add(1)
+	j.activity.open.Add(1)
 	return r, nil
 }
 
@@ -78,6 +79,7 @@ func (r *Reader) Next() (arrow.RecordBatch, error) {
 			break
 		}
 		if b != nil {
+			r.job.activity.moved.Add(1)
 			r.n.Rows += b.NumRows()
 			r.n.Bytes += rows.Size(b)
 			r.n.Batches++
@@ -120,7 +122,11 @@ func (r *Reader) try() (arrow.RecordBatch, error) {
 // wait gives the slot back until there may be input.
 func (r *Reader) wait() error {
 	start := time.Now()
-	defer func() { r.n.InputWait += time.Since(start) }()
+	r.job.activity.readers.Add(1)
+	defer func() {
+		r.job.activity.readers.Add(-1)
+		r.n.InputWait += time.Since(start)
+	}()
 	return r.tc.Yield(func() error {
 		select {
 		case <-r.src.ready():
@@ -143,6 +149,7 @@ func (r *Reader) Close() Counters {
 		}
 		r.src.close(&r.n)
 		r.s.readers.Add(-1)
+		r.job.activity.open.Add(-1)
 	})
 	return r.n
 }

@@ -28,10 +28,11 @@ type Service struct {
 
 	spilled atomic.Int64
 	readers atomic.Int64
+	stalls  atomic.Int64
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelCauseFunc
-	running sync.WaitGroup // goroutines of links
+	running sync.WaitGroup // goroutines of links, and the watchdog's
 
 	mu     sync.Mutex
 	closed bool                     // guarded by mu, like all below
@@ -81,6 +82,7 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 	}
 	s.actor = a
 	registerData(r, s)
+	s.running.Go(s.watch)
 	return nil
 }
 
@@ -174,7 +176,7 @@ func (s *Service) Close() error {
 
 // Stats describes the node now.
 func (s *Service) Stats() Stats {
-	st := Stats{Spilled: s.spilled.Load(), Readers: int(s.readers.Load())}
+	st := Stats{Spilled: s.spilled.Load(), Readers: int(s.readers.Load()), Stalls: s.stalls.Load()}
 	if s.usage == nil {
 		return st
 	}

@@ -248,7 +248,11 @@ func (w *Writer) wait() error {
 		return err
 	}
 	start := time.Now()
-	defer func() { w.n.CreditWait += time.Since(start) }()
+	w.job.activity.writers.Add(1)
+	defer func() {
+		w.job.activity.writers.Add(-1)
+		w.n.CreditWait += time.Since(start)
+	}()
 	return w.tc.Yield(func() error {
 		select {
 		case <-w.wake:

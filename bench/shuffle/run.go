@@ -130,6 +130,7 @@ func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchang
 		r.PeakRSSMiB += mib(a.Process.RSS)
 		r.ExchangePeakMiB = max(r.ExchangePeakMiB, mib(a.Stats.PeakBusy))
 		r.BytesSpilled += a.Spilled
+		r.Watchdog += a.Stats.Stalls
 	}
 	r.GBpsPerCore = rate(r.Bytes, cpu)
 	return r, nil
