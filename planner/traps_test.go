@@ -100,3 +100,29 @@ func TestSpillSweep(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(dir, name))
 	}
 }
+
+// TestTasksOutOfStep has a task that finds nothing to join in one input and goes on to the next one, while its
+// neighbour reads the first. Neither may wait for the other for ever, however large the inputs.
+func TestTasksOutOfStep(t *testing.T) {
+	o := newOracle(t)
+	dir := t.TempDir()
+	write := func(name, sql string) {
+		path := kernel.QuoteString(filepath.Join(dir, name+".parquet"))
+		require.NoError(t, o.conn.Exec(context.Background(), "COPY ("+sql+") TO "+path+" (FORMAT parquet, ROW_GROUP_SIZE 50000)"))
+	}
+	wide := "SELECT i AS k, md5(i::VARCHAR) || md5((i + 1)::VARCHAR) || md5((i + 2)::VARCHAR) AS s FROM range(500000) r(i)"
+	write("a", wide)
+	write("b", "SELECT i AS k FROM range(0, 500000, 500) r(i) WHERE hash(i) % 2 = 0") // all of them in one partition
+	write("c", wide)
+	write("d", "SELECT i AS k FROM range(0, 500000, 3) r(i)")
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: minMemory})
+	zero := int64(0)
+	from := func(name string) string { return kernel.QuoteString(filepath.Join(dir, name+".parquet")) + " " + name }
+	sql := "SELECT sum(length(s)), count(*) FROM (SELECT s FROM " + from("a") + " JOIN " + from("b") +
+		" USING (k) UNION ALL SELECT s FROM " + from("c") + " JOIN " + from("d") + " USING (k))"
+	for _, mode := range []string{"streaming", "auto"} {
+		got, st := query(t, c, sql, Options{Shuffle: mode, Partitions: 2, ReplicateBytes: &zero, BroadcastBytes: &zero})
+		require.Positive(t, st.Exchange.BytesSpilled)
+		requireSame(t, o.answer(t, sql), got, false, mode)
+	}
+}

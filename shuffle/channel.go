@@ -61,6 +61,13 @@ func (c *channel) look() (window int64, end credit.End, err error) {
 	return c.tx.Window(), c.tx.State(), c.err
 }
 
+// idle says that the reader is there and took everything that was sent.
+func (c *channel) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tx.Idle()
+}
+
 // trySend takes credit for a batch of n bytes.
 func (c *channel) trySend(n int64) (seq uint64, ok bool) {
 	c.mu.Lock()

@@ -16,7 +16,7 @@ type Config struct {
 	// MemoryLimit is the node's exchange memory in bytes: queues, granted credit and fetched blocks get one half of it,
 	// writers' buffers and what is in line to other nodes the other. Default 256 MiB.
 	MemoryLimit int64
-	// Dir is where disk mode keeps files. Everything in it is removed at the start. Default: shuffle, in the node's data
+	// Dir is where disk mode, and streaming in a jam, keep files. Everything in it is removed at the start. Default: shuffle, in the node's data
 	// directory.
 	Dir string
 	// BatchBytes is the size of batches on their way. Default 1 MiB.

@@ -17,8 +17,8 @@ type Counters struct {
 	ControlMessages int64
 	// BytesCopied after the scatter: encoded, put into the store, received from the network, read from a file.
 	BytesCopied int64
-	// BytesSpilled are written to files by the exchange itself (disk mode). What the object store spills is in its own
-	// statistics.
+	// BytesSpilled are written to files by the exchange itself: all of disk mode, and what streaming parks. What the object
+	// store spills is in its own statistics.
 	BytesSpilled int64
 	// CreditWait is a Writer's time without credit or room, InputWait a Reader's without input.
 	CreditWait, InputWait time.Duration
@@ -51,8 +51,8 @@ type Stats struct {
 	Writers  int   // open
 	Readers  int   // open
 	Links    int   // streams to other nodes
-	Files    int   // of disk mode
+	Files    int   // of disk mode, or parked rows of streaming
 	Jobs     int   // with anything here
-	Spilled  int64 // bytes that disk mode wrote, ever
+	Spilled  int64 // bytes that exchanges wrote to files, ever
 	Stalls   int64 // times that a job stood still, ever; see Config.StallAfter
 }

@@ -138,7 +138,8 @@ func (s *streamSink) sendParked(l *lane) (bool, error) {
 	s.w.n.BytesCopied += p.ref.Size
 	free := func() { s.w.s.mem.Free(data) }
 	if l.queue == nil {
-		return true, l.far.sendBlock(seq, share(data, free))
+		l.sum = chain(l.sum, p.ref.Crc)
+		return true, l.far.sendBlock(seq, share(data, free), p.ref.Crc)
 	}
 	ok, err = l.queue.admit(s.producer, l.ch, seq, p.ref.Size)
 	if err != nil || !ok {

@@ -66,6 +66,14 @@ func (p piece) drop() {
 	p.enc.drop()
 }
 
+// cut returns the piece as slices that fit a window well, or nil when it does already. The piece is then ended.
+func (p *piece) cut(window int64) []piece {
+	if p.batch == nil || p.enc.block != nil || window == 0 || p.size <= window/2 || p.rows < 2 {
+		return nil
+	}
+	return p.split(window / 2)
+}
+
 // split ends the piece and returns it as slices of about size bytes.
 func (p *piece) split(size int64) []piece {
 	n := min(p.rows, (p.size+size-1)/max(size, 1))

@@ -17,8 +17,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spillFile is one producer's file of disk mode: blocks, one after another. One goroutine appends; once flushed, any
-// number read.
+// spillFile is one producer's file, of disk mode or of a jam in streaming: blocks, one after another. One goroutine appends;
+// once flushed, any number read.
 type spillFile struct {
 	f    *os.File
 	path string
@@ -54,8 +54,20 @@ func (j *job) newFile(s *Service, k fileKey) (*spillFile, error) {
 
 // append writes batches (borrowed) as one block and returns where it is.
 func (f *spillFile) append(mem memory.Allocator, schema *arrow.Schema, batches []arrow.RecordBatch) (*shufflepb.Ref, error) {
+	return f.put(func(w io.Writer) error { return block.EncodeTo(w, mem, schema, batches...) })
+}
+
+// appendBlock writes a block that is encoded already.
+func (f *spillFile) appendBlock(data []byte) (*shufflepb.Ref, error) {
+	return f.put(func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func (f *spillFile) put(write func(io.Writer) error) (*shufflepb.Ref, error) {
 	w := &summer{w: f.out}
-	if err := block.EncodeTo(w, mem, schema, batches...); err != nil {
+	if err := write(w); err != nil {
 		return nil, err
 	}
 	ref := &shufflepb.Ref{Offset: f.at, Size: w.n, Crc: w.crc}
@@ -63,7 +75,21 @@ func (f *spillFile) append(mem memory.Allocator, schema *arrow.Schema, batches [
 	return ref, nil
 }
 
-// flush makes everything readable. Nothing is appended after it.
+// read returns a block that was flushed, in memory of mem.
+func (f *spillFile) read(mem memory.Allocator, ref *shufflepb.Ref) ([]byte, error) {
+	data := mem.Allocate(int(ref.Size))
+	_, err := f.f.ReadAt(data, ref.Offset)
+	if err == nil && crc32.Checksum(data, castagnoli) != ref.Crc {
+		err = fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.Size, ref.Offset)
+	}
+	if err != nil {
+		mem.Free(data)
+		return nil, err
+	}
+	return data, nil
+}
+
+// flush makes everything that was appended readable.
 func (f *spillFile) flush() error {
 	if err := f.out.Flush(); err != nil {
 		return err

@@ -14,6 +14,7 @@ type streamSink struct {
 	lanes    []lane // by partition
 	bytes    int64  // memory of the pieces that wait for credit
 	gone     int    // lanes whose reader has enough
+	parking  parking
 }
 
 // lane is a writer's way to one partition.
@@ -23,8 +24,14 @@ type lane struct {
 	far   *linkOutlet  // to a reader on another node, or nil
 	fifo  fifo[piece]  // waits for credit
 	sum   uint32       // of the blocks that were sent to another node
-	shut  bool
+	shut  bool         // its reader has enough
+	ended bool         // END was sent
+
+	parked fifo[parkedPiece] // waits for credit on disk, before fifo
 }
+
+// empty says that nothing waits for credit.
+func (l *lane) empty() bool { return l.fifo.len() == 0 && l.parked.len() == 0 }
 
 func (l *lane) release() {
 	if l.far != nil {
@@ -108,7 +115,7 @@ func (s *streamSink) add(l *lane, p piece) error {
 
 // pump sends of a lane what its credit allows.
 func (s *streamSink) pump(l *lane) error {
-	for l.fifo.len() > 0 {
+	for !l.empty() {
 		window, end, err := l.ch.look()
 		switch {
 		case end == credit.Failed:
@@ -119,9 +126,15 @@ func (s *streamSink) pump(l *lane) error {
 		case window == 0:
 			return nil
 		}
+		if l.parked.len() > 0 {
+			if sent, err := s.sendParked(l); err != nil || !sent {
+				return err
+			}
+			continue
+		}
 		p := l.fifo.front()
-		if p.batch != nil && p.enc.block == nil && p.size > window/2 && p.rows > 1 {
-			l.fifo.replaceFront(p.split(window / 2))
+		if cut := p.cut(window); cut != nil {
+			l.fifo.replaceFront(cut)
 			continue
 		}
 		send := s.sendFar
@@ -141,9 +154,15 @@ func (s *streamSink) shut(l *lane) {
 		l.shut = true
 		s.gone++
 	}
+	l.drop()
+}
+
+// drop forgets what waits.
+func (l *lane) drop() {
 	for _, p := range l.fifo.takeAll() {
 		p.drop()
 	}
+	l.parked.takeAll()
 }
 
 // sendNear hands the first piece, if there is credit, to a queue of this node, as it is.
@@ -187,7 +206,9 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	return true, l.far.sendBlock(seq, blk, sum)
 }
 
+// settle waits for credit until little enough waits for it. See parking for why that cannot take for ever.
 func (s *streamSink) settle(limit int64) error {
+	defer s.parking.calm()
 	for {
 		for i := range s.lanes {
 			if err := s.pump(&s.lanes[i]); err != nil {
@@ -197,39 +218,67 @@ func (s *streamSink) settle(limit int64) error {
 		if s.bytes <= limit {
 			return nil
 		}
+		if s.jammed() {
+			if err := s.park(); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := s.w.wait(); err != nil {
 			return err
 		}
 	}
 }
 
+// finish ends each channel as soon as all its rows are sent: a reader may need END before another one takes a row.
 func (s *streamSink) finish() error {
-	if err := s.settle(0); err != nil {
+	for {
+		left := 0
+		for i := range s.lanes {
+			l := &s.lanes[i]
+			if l.ended {
+				continue
+			}
+			if err := s.pump(l); err != nil {
+				return err
+			}
+			if !l.empty() {
+				left++
+				continue
+			}
+			if err := s.end(l); err != nil {
+				return err
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		if err := s.w.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// end sends END on a lane that is empty.
+func (s *streamSink) end(l *lane) error {
+	// A failure that came in the meantime must not be taken for the end.
+	if _, end, err := l.ch.look(); end == credit.Failed {
 		return err
 	}
-	// A failure that came in the meantime must not be taken for the end.
-	for i := range s.lanes {
-		if _, end, err := s.lanes[i].ch.look(); end == credit.Failed {
-			return err
-		}
+	batches, bytes, _ := l.ch.finish(credit.Ended, nil)
+	l.ended = true
+	s.w.n.ControlMessages++
+	if l.queue != nil {
+		l.queue.end(s.producer, l.ch, batches, bytes)
+		return nil
 	}
-	for i := range s.lanes {
-		l := &s.lanes[i]
-		batches, bytes, _ := l.ch.finish(credit.Ended, nil)
-		s.w.n.ControlMessages++
-		if l.queue != nil {
-			l.queue.end(s.producer, l.ch, batches, bytes)
-		} else if err := l.far.end(batches, bytes, l.sum); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.far.end(batches, bytes, l.sum)
 }
 
 func (s *streamSink) abort(err error) {
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		if l.ch == nil {
+		if l.ch == nil || l.ended {
 			continue
 		}
 		l.ch.finish(credit.Failed, err)
@@ -270,9 +319,7 @@ func (s *streamSink) wants(p int) bool {
 func (s *streamSink) release() {
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		for _, p := range l.fifo.takeAll() {
-			p.drop()
-		}
+		l.drop()
 		l.release()
 	}
 }

@@ -282,7 +282,7 @@ func TestMemoryLimits(t *testing.T) {
 func TestManyPartitions(t *testing.T) {
 	const limit = 8 << 20
 	for _, partitions := range []int{16, 300} {
-		c := newCluster(t, 2, Config{MemoryLimit: limit}, objectstore.Config{MemoryLimit: 16 << 20})
+		c := newCluster(t, 2, Config{MemoryLimit: limit, BatchBytes: 64 << 10}, objectstore.Config{MemoryLimit: 16 << 20})
 		for _, mode := range []Mode{Streaming, Disk, ObjectStore} {
 			j := c.job()
 			o := c.run(context.Background(), j, workload{mode: mode, producers: 4, partitions: partitions, batches: 6, rows: 1200, width: 5, abort: -1})

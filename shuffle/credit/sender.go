@@ -54,6 +54,9 @@ func (s *Sender) Send(n int64) uint64 {
 	return s.batches - 1
 }
 
+// Idle says that the consumer is there and took everything that was sent.
+func (s *Sender) Idle() bool { return s.end == Open && s.window > 0 && s.sent == s.consumed }
+
 // Window is what the channel may hold, 0 before the first grant.
 func (s *Sender) Window() int64 { return s.window }
 
