@@ -302,9 +302,12 @@ func (e *entry) again(node core.NodeID) {
 	}
 }
 
+// errFetch: another node did not give a value.
+var errFetch = errors.New("actors: value could not be fetched")
+
 // gone says whether an error of load means that the value is not there any more.
 func gone(err error) bool {
-	for _, kind := range []error{ErrNodeDead, ErrUnreachable, ErrTimeout, objectstore.ErrNotFound, objectstore.ErrLost} {
+	for _, kind := range []error{errFetch, ErrNodeDead, ErrUnreachable, objectstore.ErrNotFound, objectstore.ErrLost} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -340,7 +343,7 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 	}
 	stream, err := wire.NewPeerClient(conn).Fetch(ctx, &wire.FetchRequest{Object: v.Key[:]})
 	if err != nil {
-		return nil, false, done, fmt.Errorf("fetch from node %s: %w", v.Node, fromStatus(string(v.Node), err))
+		return nil, false, done, fmt.Errorf("%w from node %s: %w", errFetch, v.Node, fromStatus(string(v.Node), err))
 	}
 	data = make([]byte, 0, v.Size)
 	for {
@@ -349,7 +352,7 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 			return data, false, done, nil
 		}
 		if err != nil {
-			return nil, false, done, fmt.Errorf("fetch from node %s: %w", v.Node, fromStatus(string(v.Node), err))
+			return nil, false, done, fmt.Errorf("%w from node %s: %w", errFetch, v.Node, fromStatus(string(v.Node), err))
 		}
 		data = append(data, chunk.Data...)
 	}
