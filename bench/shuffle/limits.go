@@ -21,6 +21,13 @@ const chunk = 1 << 20 // of writes and reads
 // rate is GB a second.
 func rate(bytes int64, d time.Duration) float64 { return float64(bytes) / 1e9 / d.Seconds() }
 
+// perCore is GB for each second of processor time that do takes for the bytes.
+func perCore(bytes int64, do func() error) (float64, error) {
+	before := thisProcess().CPU
+	err := do()
+	return rate(bytes, max(thisProcess().CPU-before, 1)), err
+}
+
 // threads is how many copies of a limit's work run side by side.
 func (o *Options) threads() int { return min(o.Producers, runtime.NumCPU()) }
 
@@ -29,16 +36,21 @@ func limits(o *Options, s shape, in *input) (l Limits, err error) {
 	n := o.threads()
 	l.Memcpy = memcpy(n, min(o.Bytes, 4<<30))
 	amount := min(o.Bytes, 1<<30)
-	if l.PartitionPerCore, err = kernel(o, s, in, 1, amount); err != nil {
+	if l.PartitionPerCore, err = perCore(amount, func() (err error) {
+		l.Partition, err = kernel(o, s, in, 1, amount)
+		return err
+	}); err != nil {
 		return l, err
 	}
-	l.Partition = l.PartitionPerCore
 	if n > 1 {
 		if l.Partition, err = kernel(o, s, in, n, amount*int64(n)); err != nil {
 			return l, err
 		}
 	}
-	if l.TCP, err = tcp(amount); err != nil {
+	if l.TCPPerCore, err = perCore(amount, func() (err error) {
+		l.TCP, err = tcp(amount)
+		return err
+	}); err != nil {
 		return l, err
 	}
 	if l.DiskWrite, l.DiskRead, err = disk(o.Dir, amount); err != nil {
@@ -172,7 +184,7 @@ func disk(dir string, bytes int64) (write, read float64, err error) {
 
 // spin counts steps of simple arithmetic on all cores, in 10^9 a second.
 func spin() float64 {
-	const steps = 40_000_000
+	const steps = 10_000_000
 	n := runtime.NumCPU()
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -210,6 +222,7 @@ func medians(all []Limits) Limits {
 		Partition:        of(func(l Limits) float64 { return l.Partition }),
 		PartitionPerCore: of(func(l Limits) float64 { return l.PartitionPerCore }),
 		TCP:              of(func(l Limits) float64 { return l.TCP }),
+		TCPPerCore:       of(func(l Limits) float64 { return l.TCPPerCore }),
 		Disk:             of(func(l Limits) float64 { return l.Disk }),
 		DiskWrite:        of(func(l Limits) float64 { return l.DiskWrite }),
 		DiskRead:         of(func(l Limits) float64 { return l.DiskRead }),

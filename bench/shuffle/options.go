@@ -91,13 +91,15 @@ type Report struct {
 
 // Limits are what the machine does without an exchange, in GB (10^9 bytes) a second.
 type Limits struct {
-	Memcpy           float64 `json:"memcpy"`    // copied by as many threads as there are producers and cores
-	Partition        float64 `json:"partition"` // the kernel alone, by as many threads
+	Memcpy    float64 `json:"memcpy"`    // copied by as many threads as there are producers and cores
+	Partition float64 `json:"partition"` // the kernel alone, by as many threads
+	TCP       float64 `json:"tcp"`       // one stream over loopback
+	Disk      float64 `json:"disk"`      // a file written, then read
+	DiskWrite float64 `json:"disk_write"`
+	DiskRead  float64 `json:"disk_read"`
+	// For each second of processor time: what a busy machine changes less. TCP counts both ends.
 	PartitionPerCore float64 `json:"partition_per_core"`
-	TCP              float64 `json:"tcp"`  // one stream over loopback
-	Disk             float64 `json:"disk"` // a file written, then read
-	DiskWrite        float64 `json:"disk_write"`
-	DiskRead         float64 `json:"disk_read"`
+	TCPPerCore       float64 `json:"tcp_per_core"`
 }
 
 // Result is what was measured for one mode: the run of median time. Peaks are of the worst run.
@@ -122,6 +124,9 @@ type Result struct {
 	// OfLimit compares GBps with what the resources of the mode would allow: the kernel within a process; TCP for
 	// the bytes that cross between processes; writing, reading and TCP one after another for disk.
 	OfLimit float64 `json:"of_limit"`
+	// OfLimitPerCore is the same of processor time: within a process the kernel's, between processes that of the
+	// kernel and of TCP for the bytes that cross. 0 for disk.
+	OfLimitPerCore float64 `json:"of_limit_per_core"`
 
 	PeakRSSMiB      float64 `json:"peak_rss_mib"`      // of all processes together
 	ExchangePeakMiB float64 `json:"exchange_peak_mib"` // of the node that used most

@@ -213,6 +213,10 @@ func summarize(o *Options, runs []Result, l Limits) Result {
 	r.Limits = l
 	r.GBps = float64(r.Bytes) / 1e9 / r.Seconds
 	r.OfLimit = r.GBps / limitOf(o, r)
+	if r.Mode != exchange.Disk {
+		crossed := float64(r.Crossed) / float64(r.Bytes)
+		r.OfLimitPerCore = r.GBpsPerCore * (1/l.PartitionPerCore + crossed/l.TCPPerCore)
+	}
 	return r
 }
 

@@ -66,6 +66,9 @@ func TestRun(t *testing.T) {
 				require.Positive(t, x.Limits.Memcpy)
 				require.Positive(t, x.Limits.Partition)
 				require.Positive(t, x.Limits.TCP)
+				require.Positive(t, x.Limits.PartitionPerCore)
+				require.Positive(t, x.Limits.TCPPerCore)
+				require.Equal(t, x.Mode != exchange.Disk, x.OfLimitPerCore > 0)
 				require.Positive(t, x.Limits.Disk)
 			}
 			var text bytes.Buffer
@@ -81,7 +84,7 @@ func TestRun(t *testing.T) {
 // A baseline that cannot do the work is a result, and the others are measured.
 func TestConcatOutOfMemory(t *testing.T) {
 	r, err := Run(context.Background(), Options{
-		Bytes: 64 << 20, Runs: 1, Producers: 1, Memory: 8 << 20, StoreMemory: 16 << 20, Dir: t.TempDir(),
+		Bytes: 48 << 20, Runs: 1, Producers: 1, Memory: 8 << 20, StoreMemory: 16 << 20, Dir: t.TempDir(),
 		Modes: []exchange.Mode{exchange.Streaming, exchange.Concat},
 	})
 	require.NoError(t, err)
