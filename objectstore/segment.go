@@ -33,6 +33,7 @@ type segment struct {
 	writing  bool
 	dead     []uint32 // offsets of values freed since it was stored; kept only for a restart
 	deadSaid int      // of them on disk
+	moved    []uint32 // offsets of values that a compaction has just taken elsewhere
 	hot      map[uint32]hotCopy
 }
 

@@ -150,8 +150,9 @@ func (s *Store) returnPage(p *page) {
 	s.setPage(p, pageDead)
 }
 
-// room finds a place for a value in the current page. mu held.
+// room finds a place for a value in the current page. An empty one takes a byte, for offsets to be unique. mu held.
 func (sh *shard) room(size int) (*segment, int) {
+	size = max(size, 1)
 	p := sh.current
 	if p == nil || sh.s.fillsPage(size) {
 		return nil, 0
@@ -239,11 +240,17 @@ func (sh *shard) add(id ID, owner string, seg *segment, off, size int, parts [][
 	for at, i := off, 0; i < len(parts); i++ {
 		at += copy(p.buf[at:], parts[i])
 	}
-	p.at, seg.end = off+size, off+size
+	sh.fill(seg, off, size)
 	seg.slots = append(seg.slots, slot)
 	sh.unsaved.Add(int64(size))
 	sh.counted(seg, size)
 	return nil
+}
+
+// fill takes note of what is taken of a segment and its page. mu held.
+func (sh *shard) fill(seg *segment, off, size int) {
+	end := off + max(size, 1)
+	seg.page.at, seg.end = end, end
 }
 
 // counted counts a new object. mu held.

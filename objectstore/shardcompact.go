@@ -23,9 +23,11 @@ func (sh *shard) compact() (more bool, err error) {
 		return false, nil
 	}
 	// The copies must be on disk before the originals may go from there.
-	if sh.s.cfg.Recover && err == nil {
-		for again := true; again && err == nil; {
-			again, err = sh.flush(true)
+	if sh.s.cfg.Recover {
+		for again, failed := true, error(nil); again; {
+			if again, failed = sh.flush(true); failed != nil {
+				return false, failed // all stays as it is, and is tried again
+			}
 		}
 	}
 	sh.mu.Lock()
@@ -35,6 +37,11 @@ func (sh *shard) compact() (more bool, err error) {
 			continue
 		}
 		seg.kept = false
+		if sh.s.cfg.Recover && len(seg.moved) > 0 {
+			seg.dead = append(seg.dead, seg.moved...)
+			sh.graves = append(sh.graves, seg)
+		}
+		seg.moved = nil
 		if seg.live == 0 && !seg.writing {
 			sh.bury(seg)
 		}
@@ -142,11 +149,12 @@ func (sh *shard) rescue(seg *segment, it *dirItem, data []byte) error {
 		}
 		p := to.page
 		copy(p.buf[off:], value)
-		p.at, to.end = off+len(value), off+len(value)
+		sh.fill(to, off, len(value))
 		to.slots = append(to.slots, slot)
 		to.live++
 		to.bytes += int64(len(value))
 		sh.unsaved.Add(int64(len(value)))
+		seg.moved = append(seg.moved, it.off)
 		sh.leaveSegment(seg, *v)
 		*v = spot{segment: to.num, off: uint32(off), size: it.size}
 		sh.count.compacted += int64(len(value))

@@ -67,3 +67,37 @@ func TestBadgerShrinksWhileSomethingIsAlive(t *testing.T) {
 		})
 	}
 }
+
+// Empty values stand beside others without being taken for them.
+func TestEmptyValues(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), MemoryLimit: 64 << 10, Recover: true, flushWindow: time.Nanosecond}
+	s, err := Open(cfg)
+	require.NoError(t, err)
+	var empty, full []ID
+	for i := range 300 {
+		empty = append(empty, put(t, s, "job", nil))
+		full = append(full, put(t, s, "job", value(uint64(i), 900)))
+	}
+	for _, id := range empty {
+		requireValue(t, s, id, []byte{})
+	}
+	for i, id := range full {
+		requireValue(t, s, id, value(uint64(i), 900))
+	}
+	for _, id := range empty[:200] {
+		require.NoError(t, s.Release(id, "job"))
+	}
+	require.NoError(t, s.Close())
+	s, err = Open(cfg)
+	require.NoError(t, err)
+	require.Equal(t, int64(400), s.Stats().Objects)
+	for i, id := range full {
+		requireValue(t, s, id, value(uint64(i), 900))
+	}
+	for _, id := range empty[200:] {
+		requireValue(t, s, id, []byte{})
+	}
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+	require.NoError(t, s.Close())
+}
