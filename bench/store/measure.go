@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -232,7 +233,8 @@ func (m *measurement) disk() error {
 	}
 	total = int64(n) * m.size
 	limit := max(total/4, m.size*5/4, 16<<20)
-	s, err := objectstore.Open(objectstore.Config{Dir: m.fresh(), MemoryLimit: limit})
+	dir := m.fresh()
+	s, err := objectstore.Open(objectstore.Config{Dir: dir, MemoryLimit: limit})
 	if err != nil {
 		return err
 	}
@@ -254,6 +256,9 @@ func (m *measurement) disk() error {
 	}
 	if written := total - limit; written > 0 {
 		m.r.SpillGBps = float64(written) / time.Since(start).Seconds() / 1e9
+	}
+	if err := uncache(dir); err != nil {
+		return err
 	}
 	before := s.Stats().BytesRestored
 	start = time.Now()
@@ -310,10 +315,13 @@ func (m *measurement) files(total int64) error {
 	}); err != nil {
 		return err
 	}
+	if err := uncache(dir); err != nil {
+		return err
+	}
 	m.r.DiskReadGBps, err = all(func(f *os.File) error {
 		b := make([]byte, piece)
 		for range per {
-			if _, err := f.Read(b); err != nil {
+			if _, err := io.ReadFull(f, b); err != nil {
 				return err
 			}
 		}

@@ -169,6 +169,9 @@ func measureThrough(ctx context.Context, dir string, total int64) (*Through, err
 		return nil, err
 	}
 	t.WriteGBps = float64(total) / time.Since(start).Seconds() / 1e9
+	if err := uncache(dir); err != nil {
+		return nil, err
+	}
 	start = time.Now()
 	if err := m.split(n, func(i int) error {
 		if ctx.Err() != nil {
