@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -124,11 +125,39 @@ func (x *index) open() error {
 		WithDetectConflicts(false).
 		WithNumGoroutines(1).
 		WithCompactL0OnClose(true) // for collect
+	if err := removeEmptyLogs(x.dir); err != nil {
+		return fmt.Errorf("open index %s: %w", x.dir, err)
+	}
 	db, err := badger.Open(opt)
 	if err != nil {
 		return fmt.Errorf("open index %s: %w", x.dir, err)
 	}
 	x.db = db
+	return nil
+}
+
+// removeEmptyLogs removes logs of no length: a process that is killed while Badger makes one leaves it so, and
+// Badger takes it for damage.
+func removeEmptyLogs(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".vlog" && ext != ".mem" {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() == 0 {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

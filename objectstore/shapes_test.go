@@ -439,6 +439,20 @@ func TestBadDirectories(t *testing.T) {
 		require.ErrorIs(t, err, ErrCorrupt)
 		require.ErrorContains(t, err, dir)
 	})
+	t.Run("killed while a log was made", func(t *testing.T) {
+		dir := t.TempDir()
+		s, err := Open(keep(dir))
+		require.NoError(t, err)
+		id := put(t, s, "job", value(1, 100))
+		require.NoError(t, s.Close())
+		for _, name := range []string{"000777.vlog", "00777.mem"} {
+			require.NoError(t, os.WriteFile(filepath.Join(indexDir(dir), name), nil, 0o600))
+		}
+		s, err = Open(keep(dir))
+		require.NoError(t, err)
+		requireValue(t, s, id, value(1, 100))
+		require.NoError(t, s.Close())
+	})
 	t.Run("spill file gone", func(t *testing.T) {
 		dir := t.TempDir()
 		s, err := Open(keep(dir))
