@@ -29,6 +29,7 @@ func newOracle(t *testing.T) *oracle {
 	require.NoError(t, err)
 	conn, err := db.Connect()
 	require.NoError(t, err)
+	require.NoError(t, conn.Exec(context.Background(), kernel.NoRangeMergeJoin))
 	t.Cleanup(func() {
 		conn.Close()
 		require.NoError(t, db.Close())

@@ -91,7 +91,7 @@ func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
 	if err != nil {
 		return nil, fmt.Errorf("planner: stage %d: %w", s.ID, err)
 	}
-	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Sql: f.SQL, Types: f.Types, Files: q.pins(f.Files), Setup: []string{q.session}}
+	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Sql: f.SQL, Types: f.Types, Files: q.pins(f.Files), Setup: append([]string{q.session}, s.Setup()...)}
 	for _, in := range f.Inputs {
 		edge, err := r.edge(in.Edge).MarshalBinary()
 		if err != nil {
@@ -144,7 +144,7 @@ func (r *run) fallbackSpec() ([]taskSpec, error) {
 		columns[i] = uint32(i)
 	}
 	arg, err := proto.Marshal(&wire.StageTask{
-		Sql: r.query.sql, Setup: r.query.setup,
+		Sql: r.query.sql, Setup: append([]string{kernel.NoRangeMergeJoin}, r.query.setup...),
 		Outputs: []*wire.Output{{Edge: edge, Columns: columns, Route: wire.RouteKind_TO}},
 	})
 	if err != nil {

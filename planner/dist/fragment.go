@@ -2,8 +2,10 @@ package dist
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"manta/planner/kernel"
 	"manta/planner/plan"
 	"manta/planner/split"
 )
@@ -75,6 +77,22 @@ func partition(keys []plan.Expr, partitions int) plan.Expr {
 		text += "{" + strconv.Itoa(i) + "}"
 	}
 	return &plan.Raw{SQL: fmt.Sprintf("%s) %% %d AS UINTEGER)", text, partitions), Params: keys, T: plan.UInteger}
+}
+
+// Setup are statements to be run before the fragment, on the same connection.
+func (s *Stage) Setup() []string {
+	outer := false
+	plan.Walk(s.Root, func(n plan.Node) bool {
+		j, ok := n.(*plan.Join)
+		outer = outer || ok && j.Type != plan.Inner && !slices.ContainsFunc(j.Conds, func(c plan.JoinCond) bool {
+			return c.Op == plan.Eq || c.Op == plan.NotDistinctFrom
+		})
+		return !outer
+	})
+	if outer {
+		return []string{kernel.NoRangeMergeJoin}
+	}
+	return nil
 }
 
 // bind puts a task's own views and file ranges into the fragment.

@@ -71,6 +71,7 @@ func (r *rig) rows(db *kernel.DB, sql string) []string {
 	conn, err := db.Connect()
 	require.NoError(r.t, err)
 	defer conn.Close()
+	require.NoError(r.t, conn.Exec(context.Background(), kernel.NoRangeMergeJoin))
 	out, err := ask(conn, sql)
 	require.NoError(r.t, err, sql)
 	return out
@@ -218,8 +219,10 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 	conn, err := r.running.Connect()
 	require.NoError(r.t, err)
 	defer conn.Close()
-	if r.session != "" {
-		require.NoError(r.t, conn.Exec(context.Background(), r.session))
+	for _, statement := range append(s.Setup(), r.session) {
+		if statement != "" {
+			require.NoError(r.t, conn.Exec(context.Background(), statement))
+		}
 	}
 	f, err := s.Fragment(task, Names{
 		View: func(e *Edge) string { r.views++; return fmt.Sprintf("edge_%d_%d", e.ID, r.views) },

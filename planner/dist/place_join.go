@@ -135,6 +135,9 @@ func equalities(n *plan.Join) []pair {
 // coKeys chooses by what the sides of a join are hashed: by the keys that one of
 // them is hashed by already, if each stands in an equality, or else by all equalities.
 func coKeys(l, r placed, pairs []pair) (left, right []plan.Expr) {
+	if left, right := meeting(l.dist, r.dist, pairs); left != nil {
+		return left, right
+	}
 	if right := follow(l.dist, pairs, func(e pair) (own, other plan.Expr) { return e.left, e.right }); right != nil {
 		return ownKeys(l.dist, pairs, func(e pair) plan.Expr { return e.left }), right
 	}
@@ -143,6 +146,21 @@ func coKeys(l, r placed, pairs []pair) (left, right []plan.Expr) {
 	}
 	for _, e := range pairs {
 		left, right = append(left, e.left), append(right, e.right)
+	}
+	return left, right
+}
+
+// meeting gives the keys of two sides that are hashed already so that equal rows meet, or nil.
+func meeting(l, r Distribution, pairs []pair) (left, right []plan.Expr) {
+	if len(l.Keys) != len(r.Keys) {
+		return nil, nil
+	}
+	for i := range l.Keys {
+		at := slices.IndexFunc(pairs, func(e pair) bool { return l.Keys[i].has(e.left) && r.Keys[i].has(e.right) })
+		if at < 0 {
+			return nil, nil
+		}
+		left, right = append(left, pairs[at].left), append(right, pairs[at].right)
 	}
 	return left, right
 }

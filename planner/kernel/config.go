@@ -19,6 +19,11 @@ const ExecutingDisabled = "join_order,build_side_probe_side,window_self_join"
 // ErrConfig is wrapped by the errors of Config.Validate.
 var ErrConfig = errors.New("kernel: bad configuration")
 
+// NoRangeMergeJoin is a statement after which a connection joins by two inequalities in another way than by DuckDB's
+// IEJoin: that of DuckDB 1.5 reads through a null pointer, and ends the process, when an outer join of many rows finds
+// no match at all.
+const NoRangeMergeJoin = "SET merge_join_threshold = 1000000000000000"
+
 // Config says how a DuckDB instance is opened. The zero value is usable: DuckDB's own limits, one thread, no spilling.
 type Config struct {
 	MemoryLimit        int64             // bytes; 0 = DuckDB's default, 80 % of the machine's memory
