@@ -35,6 +35,7 @@ type Job struct {
 	over      time.Time
 	err       error
 	closing   bool                // no more tasks
+	parked    bool                // gave its admission away
 	used      map[NodeID]struct{} // nodes that got tasks
 	open      map[TaskID]*Task
 	idle      chan struct{} // when closing: closed when no task is open
@@ -52,6 +53,11 @@ func (j *Job) ID() JobID { return j.id }
 // Context ends when the job is cancelled, finishes, or a node that it uses is dead;
 // its cause says which.
 func (j *Job) Context() context.Context { return j.ctx }
+
+// Park gives the job's admission to the next in line, for good: its owner waits
+// for somebody outside the cluster, and others must not wait for that. The job
+// goes on as before. Beyond maxParked of them jobs keep what they have.
+func (j *Job) Park() { j.jobs.park(j) }
 
 // TaskContext is for the owner's own work in the job, on the head. It holds no
 // slot: its Yield just waits.

@@ -33,6 +33,7 @@ type jobs struct {
 	admission *scheduler.Admission // guarded by mu
 	placement *scheduler.Placement // guarded by mu
 	live      map[JobID]*Job       // guarded by mu; pending and running
+	parked    int                  // guarded by mu; running jobs that gave their admission away
 	open      map[TaskID]*Task     // guarded by mu
 	ended     []JobInfo            // guarded by mu; oldest first
 }
@@ -104,11 +105,29 @@ func (js *jobs) admit(ids []string) {
 	}
 }
 
+// maxParked bounds the jobs that run beyond Config.MaxJobs because they parked.
+const maxParked = 64
+
+// park takes a running job out of the admission.
+func (js *jobs) park(j *Job) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j.state != JobRunning || j.parked || js.parked >= maxParked {
+		return
+	}
+	j.parked = true
+	js.parked++
+	js.admit(js.admission.Remove(string(j.id)))
+}
+
 // remove takes an ended job from the live ones and lets the next one in.
 func (js *jobs) remove(j *Job) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	delete(js.live, j.id)
+	if j.parked {
+		js.parked--
+	}
 	js.ended = append(js.ended, j.infoLocked())
 	if len(js.ended) > keepJobs {
 		js.ended = slices.Delete(js.ended, 0, len(js.ended)-keepJobs)

@@ -74,7 +74,7 @@ type SuiteResult struct {
 	References      int64   `json:"references"`
 	ControlMessages int64   `json:"control_messages"`
 	BytesSpilled    int64   `json:"bytes_spilled"`
-	PeakExchangeMiB float64 `json:"peak_exchange_mib"` // highest on any node since it started
+	PeakExchangeMiB float64 `json:"peak_exchange_mib"` // highest on any node since it last had no query
 	PeakRSSMiB      float64 `json:"peak_rss_mib"`
 }
 

@@ -347,3 +347,43 @@ func TestSpillFolderIsSwept(t *testing.T) {
 	require.NoFileExists(t, old)
 	require.NoError(t, n.Close())
 }
+
+// Clients that do not read hold up nobody else, however many they are.
+func TestIdleClientsHoldUpNobody(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	for range 6 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		// More rows than all buffers on the way hold.
+		r, err := c.Query(ctx, "SELECT a.*, b.* FROM big a, big b", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
+		require.NoError(t, err)
+		defer r.Release()
+	}
+	got, _ := query(t, c, "SELECT count(*) FROM ship", Options{Tables: o.tables})
+	require.Equal(t, []string{"3"}, got.rows)
+}
+
+// A row may be larger than any message.
+func TestHugeRow(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 2 << 30})
+	got, _ := query(t, c, "SELECT length(x) AS n, x[1:3] AS x FROM (SELECT string_agg(repeat('abc', 5000), '') AS x FROM big)", Options{Tables: o.tables})
+	require.Equal(t, []string{"97500000|abc"}, got.rows)
+	got, _ = query(t, c, "SELECT string_agg(repeat('abc', 5000), '') AS x FROM big", Options{Tables: o.tables})
+	require.Len(t, got.rows, 1)
+	require.Len(t, got.rows[0], 97_500_000)
+}
+
+// Keys that are functions of an ENUM are hashed as what they are.
+func TestEnumKeys(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 512 << 20})
+	const e = "CASE WHEN k % 2 = 0 THEN 'b' ELSE 'a' END::ENUM('b', 'a')"
+	sql := "SELECT x.e, count(*) FROM (SELECT " + e + " AS e, id FROM big WHERE id < 300) x JOIN (SELECT " + e + " AS e, id FROM big WHERE id < 300) y" +
+		" ON enum_code(x.e) = enum_code(y.e) AND x.id = y.id GROUP BY x.e ORDER BY x.e"
+	want := o.answer(t, sql)
+	got, stats := query(t, c, sql, Options{Tables: o.tables, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
+	requireSame(t, want, got, true, sql)
+	require.True(t, stats.Distributed, stats.Fallback)
+}

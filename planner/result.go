@@ -28,6 +28,7 @@ type Result struct {
 	job     string
 	types   []string
 	schema  *arrow.Schema
+	part    []byte              // the beginning of a block
 	pending []arrow.RecordBatch // retained
 	current arrow.RecordBatch   // retained, or nil
 	stats   QueryStats
@@ -166,8 +167,14 @@ func (r *Result) take(event *wire.QueryEvent) error {
 	case *wire.QueryEvent_Progress:
 		r.tasks.Store(int64(e.Progress.Tasks))
 		r.tasksDone.Store(int64(e.Progress.TasksDone))
+	case *wire.QueryEvent_Part:
+		r.part = append(r.part, e.Part...)
 	case *wire.QueryEvent_Block:
-		return r.takeBlock(e.Block)
+		block := e.Block
+		if r.part != nil {
+			block, r.part = append(r.part, block...), nil
+		}
+		return r.takeBlock(block)
 	case *wire.QueryEvent_Finished:
 		r.stats, r.explain, r.ended = statsFromWire(e.Finished.Stats), e.Finished.Explain, true
 	}

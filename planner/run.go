@@ -303,7 +303,7 @@ func (r *run) deliver() error {
 	}
 }
 
-// maxBlock bounds an event with rows, far below what an RPC can hold. One row may be larger.
+// maxBlock bounds an event with rows, far below what an RPC can hold.
 const maxBlock = 8 << 20
 
 // sendRows sends the rows of a batch (borrowed), in pieces if they are many.
@@ -329,6 +329,12 @@ func (r *run) sendRows(schema *arrow.Schema, b arrow.RecordBatch) error {
 		}
 		return nil
 	}
+	for len(block) > maxBlock { // one row that is larger
+		if err := r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Part{Part: block[:maxBlock]}}); err != nil {
+			return err
+		}
+		block = block[maxBlock:]
+	}
 	return r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Block{Block: block}})
 }
 
@@ -350,8 +356,14 @@ func encode(schema *arrow.Schema, batches ...arrow.RecordBatch) ([]byte, error) 
 func (r *run) send(event *wire.QueryEvent) error {
 	r.sending.Lock()
 	defer r.sending.Unlock()
+	// A client that reads slowly, or not at all, must not keep other queries from starting.
+	slow := time.AfterFunc(slowClient, r.job.Park)
+	defer slow.Stop()
 	return r.stream.Send(event)
 }
+
+// slowClient is how long a client may take to receive an event before its job counts no more among those that run at once.
+const slowClient = time.Second
 
 // progress tells the client how many tasks have ended.
 type progress struct {

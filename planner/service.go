@@ -48,8 +48,9 @@ type serviceConfig struct {
 // planningFolder is where, in tempDir, the planning instance spills.
 const planningFolder = "planning"
 
-// planningMemory is what DuckDB may use to plan: it reads footers, and no data.
-const planningMemory = 256 << 20
+// maxPlanningMemory bounds what DuckDB may use to plan, beside the node's other
+// memory: it reads footers, and no data.
+const maxPlanningMemory = 256 << 20
 
 func newService(sh *shuffle.Service, c serviceConfig) *Service {
 	return &Service{shuffle: sh, config: c}
@@ -118,7 +119,7 @@ func (s *Service) plannerDB() (*kernel.DB, error) {
 	}
 	if s.plan == nil {
 		db, err := kernel.Open(kernel.Config{
-			MemoryLimit:        planningMemory,
+			MemoryLimit:        min(maxPlanningMemory, s.config.memory/2),
 			TempDir:            filepath.Join(s.config.tempDir, planningFolder),
 			Threads:            1,
 			DisabledOptimizers: kernel.PlanningDisabled,

@@ -14,9 +14,10 @@ type QueryStats struct {
 	Fallback      string // why it was not distributed
 	// ParallelScan is the share of the bytes of all scanned files that several tasks read, each its part.
 	ParallelScan float64
-	// Exchange sums the counters of every exchange of the query, each counted once, at its writers.
+	// Exchange sums the counters of every exchange of the query, each counted once, at its writers. Its BytesSpilled holds
+	// what the nodes' stores spilled meanwhile, too, be it for this query or for another.
 	Exchange     shuffle.Counters
-	PeakExchange int64 // bytes: the highest exchange memory that a node of the query has had since it started
+	PeakExchange int64 // bytes: the highest exchange memory that a node of the query has had since it last had no job
 	PeakRSS      int64 // bytes: the highest resident memory that a process of the query has had since it started
 	PlanTime     time.Duration
 	Elapsed      time.Duration

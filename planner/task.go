@@ -32,6 +32,7 @@ type stageRun struct {
 	inputs  []*input
 	outputs []*output
 	started time.Time
+	spilled int64 // bytes that the node's store had ever spilled at the start
 	rows    int64
 	early   bool // every consumer had enough before the fragment ended
 }
@@ -58,7 +59,7 @@ type output struct {
 // runStage runs one stage task: it opens the exchanges, streams the fragment's
 // result into the outputs, and ends every exchange in one way or another.
 func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, err error) {
-	r := &stageRun{service: s, tc: tc, task: &wire.StageTask{}, started: time.Now()}
+	r := &stageRun{service: s, tc: tc, task: &wire.StageTask{}, started: time.Now(), spilled: tc.Node.Store().Stats().BytesSpilled}
 	if err := proto.Unmarshal(arg, r.task); err != nil {
 		return nil, fmt.Errorf("planner: stage task: %w", err)
 	}
@@ -272,6 +273,9 @@ func (r *stageRun) stats() *wire.TaskStats {
 		ClosedEarly:       r.early,
 		PeakExchangeBytes: r.service.shuffle.Stats().PeakBusy,
 		PeakRssBytes:      peakRSS(),
+
+		StoreSpilledBefore: r.spilled,
+		StoreSpilledAfter:  r.tc.Node.Store().Stats().BytesSpilled,
 	}
 	for _, i := range r.inputs {
 		st.Inputs = append(st.Inputs, &wire.EdgeCounters{Edge: i.edge, Counters: countersToWire(i.counters)})

@@ -207,7 +207,13 @@ func (r *run) finished() *wire.Finished {
 	var sum shuffle.Counters
 	result := r.resultEdge().ID
 	stages := map[int]*wire.StageStats{}
+	spilled := map[string][2]int64{} // by node: the store's counter at the query's first and last look
 	for _, t := range r.tasks {
+		span, seen := spilled[t.stats.Node]
+		if !seen {
+			span[0] = t.stats.StoreSpilledBefore
+		}
+		spilled[t.stats.Node] = [2]int64{min(span[0], t.stats.StoreSpilledBefore), max(span[1], t.stats.StoreSpilledAfter)}
 		for _, o := range t.stats.Outputs {
 			if r.query.plan != nil && o.Edge != result {
 				sum.Add(countersFromWire(o.Counters))
@@ -228,6 +234,9 @@ func (r *run) finished() *wire.Finished {
 			st.Stage = append(st.Stage, stage)
 		}
 		stage.Tasks = append(stage.Tasks, t.stats)
+	}
+	for _, span := range spilled {
+		sum.BytesSpilled += span[1] - span[0]
 	}
 	st.Exchange = countersToWire(sum)
 	out := &wire.Finished{Stats: st}

@@ -57,8 +57,9 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 		f.Types = append(f.Types, plan.UInteger.String())
 		extra = append(extra, partition(e.Keys, partitions))
 	}
+	// Partition numbers are of the values as they are here, not as they travel.
 	if !same {
-		root = &plan.Project{Child: root, Exprs: exprs}
+		root, extra = &plan.Project{Child: root, Exprs: append(exprs, extra...)}, nil
 	}
 	var err error
 	f.SQL, err = plan.PrintFragment(root, nil, extra)

@@ -227,6 +227,7 @@ type QueryEvent struct {
 	//	*QueryEvent_Progress
 	//	*QueryEvent_Block
 	//	*QueryEvent_Finished
+	//	*QueryEvent_Part
 	Event         isQueryEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -305,6 +306,15 @@ func (x *QueryEvent) GetFinished() *Finished {
 	return nil
 }
 
+func (x *QueryEvent) GetPart() []byte {
+	if x != nil {
+		if x, ok := x.Event.(*QueryEvent_Part); ok {
+			return x.Part
+		}
+	}
+	return nil
+}
+
 type isQueryEvent_Event interface {
 	isQueryEvent_Event()
 }
@@ -325,6 +335,10 @@ type QueryEvent_Finished struct {
 	Finished *Finished `protobuf:"bytes,4,opt,name=finished,proto3,oneof"`
 }
 
+type QueryEvent_Part struct {
+	Part []byte `protobuf:"bytes,5,opt,name=part,proto3,oneof"` // the beginning of a block that is too large for one event
+}
+
 func (*QueryEvent_Started) isQueryEvent_Event() {}
 
 func (*QueryEvent_Progress) isQueryEvent_Event() {}
@@ -332,6 +346,8 @@ func (*QueryEvent_Progress) isQueryEvent_Event() {}
 func (*QueryEvent_Block) isQueryEvent_Event() {}
 
 func (*QueryEvent_Finished) isQueryEvent_Event() {}
+
+func (*QueryEvent_Part) isQueryEvent_Event() {}
 
 type Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -737,8 +753,11 @@ type TaskStats struct {
 	Outputs           []*EdgeCounters        `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	PeakExchangeBytes int64                  `protobuf:"varint,8,opt,name=peak_exchange_bytes,json=peakExchangeBytes,proto3" json:"peak_exchange_bytes,omitempty"`
 	PeakRssBytes      int64                  `protobuf:"varint,9,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// What the node's store had ever spilled when the task began, and when it ended.
+	StoreSpilledBefore int64 `protobuf:"varint,10,opt,name=store_spilled_before,json=storeSpilledBefore,proto3" json:"store_spilled_before,omitempty"`
+	StoreSpilledAfter  int64 `protobuf:"varint,11,opt,name=store_spilled_after,json=storeSpilledAfter,proto3" json:"store_spilled_after,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *TaskStats) Reset() {
@@ -830,6 +849,20 @@ func (x *TaskStats) GetPeakExchangeBytes() int64 {
 func (x *TaskStats) GetPeakRssBytes() int64 {
 	if x != nil {
 		return x.PeakRssBytes
+	}
+	return 0
+}
+
+func (x *TaskStats) GetStoreSpilledBefore() int64 {
+	if x != nil {
+		return x.StoreSpilledBefore
+	}
+	return 0
+}
+
+func (x *TaskStats) GetStoreSpilledAfter() int64 {
+	if x != nil {
+		return x.StoreSpilledAfter
 	}
 	return 0
 }
@@ -1347,13 +1380,14 @@ const file_planner_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
 	"\x10_replicate_bytesB\x12\n" +
-	"\x10_broadcast_bytes\"\xcf\x01\n" +
+	"\x10_broadcast_bytes\"\xe5\x01\n" +
 	"\n" +
 	"QueryEvent\x122\n" +
 	"\astarted\x18\x01 \x01(\v2\x16.manta.planner.StartedH\x00R\astarted\x125\n" +
 	"\bprogress\x18\x02 \x01(\v2\x17.manta.planner.ProgressH\x00R\bprogress\x12\x16\n" +
 	"\x05block\x18\x03 \x01(\fH\x00R\x05block\x125\n" +
-	"\bfinished\x18\x04 \x01(\v2\x17.manta.planner.FinishedH\x00R\bfinishedB\a\n" +
+	"\bfinished\x18\x04 \x01(\v2\x17.manta.planner.FinishedH\x00R\bfinished\x12\x14\n" +
+	"\x04part\x18\x05 \x01(\fH\x00R\x04partB\a\n" +
 	"\x05event\"_\n" +
 	"\aStarted\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
@@ -1386,7 +1420,7 @@ const file_planner_proto_rawDesc = "" +
 	"\n" +
 	"StageStats\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12.\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\xe9\x02\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\xcb\x03\n" +
 	"\tTaskStats\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12#\n" +
 	"\relapsed_nanos\x18\x02 \x01(\x03R\felapsedNanos\x12#\n" +
@@ -1396,7 +1430,10 @@ const file_planner_proto_rawDesc = "" +
 	"\x06inputs\x18\x06 \x03(\v2\x1b.manta.planner.EdgeCountersR\x06inputs\x125\n" +
 	"\aoutputs\x18\a \x03(\v2\x1b.manta.planner.EdgeCountersR\aoutputs\x12.\n" +
 	"\x13peak_exchange_bytes\x18\b \x01(\x03R\x11peakExchangeBytes\x12$\n" +
-	"\x0epeak_rss_bytes\x18\t \x01(\x03R\fpeakRssBytes\"W\n" +
+	"\x0epeak_rss_bytes\x18\t \x01(\x03R\fpeakRssBytes\x120\n" +
+	"\x14store_spilled_before\x18\n" +
+	" \x01(\x03R\x12storeSpilledBefore\x12.\n" +
+	"\x13store_spilled_after\x18\v \x01(\x03R\x11storeSpilledAfter\"W\n" +
 	"\fEdgeCounters\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\rR\x04edge\x123\n" +
 	"\bcounters\x18\x02 \x01(\v2\x17.manta.planner.CountersR\bcounters\"\xf2\x02\n" +
@@ -1523,6 +1560,7 @@ func file_planner_proto_init() {
 		(*QueryEvent_Progress)(nil),
 		(*QueryEvent_Block)(nil),
 		(*QueryEvent_Finished)(nil),
+		(*QueryEvent_Part)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
