@@ -150,6 +150,9 @@ func (h *handle) call(ctx context.Context, l launch, arg argument0) *entry {
 		return c.s.failed(fromFailure("", h.e.failure))
 	}
 	l.actor = h.e.id
+	if !l.stream {
+		return c.launch1(l.kind, l.name, l.actor, l.opt, arg)
+	}
 	return c.launch(l, arg)[0]
 }
 

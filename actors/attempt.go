@@ -23,13 +23,13 @@ type attempt struct {
 	rt     *engine
 	s      *session
 	m      *core.Start
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	inst   *instance // of an actor and its calls
-	slot   string    // "": it needs none
-	worker bool      // the slot is its worker's
-	queued bool      // guarded by rt.mu; for a worker
-	done   chan struct{}
+	ctx    lazyContext
+	client Client
+	inst   *instance     // of an actor and its calls
+	slot   string        // "": it needs none
+	worker bool          // the slot is its worker's
+	queued bool          // guarded by rt.mu; for a worker
+	done   chan struct{} // guarded by rt.mu; made by who waits for the end
 
 	mu    sync.Mutex
 	waits int // guarded by mu; of its goroutines that wait
@@ -44,10 +44,9 @@ func (rt *engine) start(m *core.Start) {
 		job = JobID(core.DetachedJob)
 	}
 	s := rt.session(job)
-	a := &attempt{rt: rt, s: s, m: m, done: make(chan struct{})}
-	ctx, cancel := context.WithCancelCause(rt.n.ctx)
-	a.cancel = cancel
-	a.ctx = context.WithValue(ctx, clientKey{}, &Client{rt: rt, s: s, parent: m.Spec.ID, attempt: a})
+	a := &attempt{rt: rt, s: s, m: m}
+	a.client = Client{rt: rt, s: s, parent: m.Spec.ID, attempt: a}
+	a.ctx.parent, a.ctx.client = rt.n.ctx, &a.client
 	rt.mu.Lock()
 	err := s.ended
 	if err == nil && !rt.running.enter() {
@@ -61,7 +60,6 @@ func (rt *engine) start(m *core.Start) {
 	}
 	if err != nil {
 		rt.mu.Unlock()
-		cancel(err)
 		f := toFailure(err, nil)
 		f.System = true
 		rt.send(&core.Done{ID: m.Spec.ID, Attempt: m.Attempt, Failure: f})
@@ -97,7 +95,7 @@ func (a *attempt) run() {
 	nanos := time.Since(begun).Nanoseconds()
 	a.rt.mu.Lock()
 	delete(a.rt.attempts, a.key())
-	ended := a.s.ended
+	ended, done := a.s.ended, a.done
 	a.rt.mu.Unlock()
 	if a.slot != "" && !a.worker {
 		a.rt.n.runner.slots.remove(a.slot)
@@ -105,7 +103,7 @@ func (a *attempt) run() {
 	if err != nil && a.m.Spec.Kind == core.KindCreate {
 		a.rt.stopActor(a.m.Actor, "it could not be made")
 	}
-	a.cancel(nil)
+	a.ctx.cancel(nil)
 	m := &core.Done{ID: a.m.Spec.ID, Attempt: a.m.Attempt, Results: results, Nanos: nanos}
 	if err != nil {
 		m.Failure = a.failure(err)
@@ -113,7 +111,9 @@ func (a *attempt) run() {
 	if ended == nil {
 		a.rt.send(m)
 	}
-	close(a.done)
+	if done != nil {
+		close(done)
+	}
 	a.rt.running.leave()
 }
 
@@ -145,12 +145,12 @@ func (e *lostArgument) Unwrap() error { return e.err }
 // work calls the function once it may run.
 func (a *attempt) work(begun *time.Time) (results []core.Value, err error) {
 	if a.slot != "" && !a.worker {
-		if err := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err != nil {
+		if err := a.rt.n.runner.slots.acquire(&a.ctx, a.slot); err != nil {
 			return nil, err
 		}
 	}
 	*begun = time.Now()
-	ctx := a.ctx
+	ctx := context.Context(&a.ctx)
 	if limit := time.Duration(a.m.Spec.Opt.Timeout); limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", ErrTaskTimeout, limit))
@@ -201,7 +201,7 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 			if a.worker {
 				a.rt.workers.waiting(false)
 			}
-			if serr := a.rt.n.runner.slots.acquire(a.ctx, a.slot); err == nil {
+			if serr := a.rt.n.runner.slots.acquire(&a.ctx, a.slot); err == nil {
 				err = serr
 			}
 		}
@@ -222,7 +222,7 @@ func (rt *engine) stop(m *core.Stop) {
 	rt.mu.Lock()
 	a := rt.attempts[attemptKey{m.ID, m.Attempt}]
 	if a != nil {
-		a.cancel(fmt.Errorf("%w: %s", context.Canceled, cmp.Or(m.Reason, "on request")))
+		a.ctx.cancel(fmt.Errorf("%w: %s", context.Canceled, cmp.Or(m.Reason, "on request")))
 		rt.workers.drop(a)
 	}
 	rt.mu.Unlock()
@@ -264,6 +264,9 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 	var running []*attempt
 	for _, a := range rt.attempts {
 		if a.s.job == job {
+			if a.done == nil {
+				a.done = make(chan struct{})
+			}
 			running = append(running, a)
 		}
 	}
@@ -311,7 +314,7 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 		r.fail(f)
 	}
 	for _, a := range running {
-		a.cancel(fmt.Errorf("%w: %w", context.Canceled, cause))
+		a.ctx.cancel(fmt.Errorf("%w: %w", context.Canceled, cause))
 		rt.mu.Lock()
 		rt.workers.drop(a)
 		rt.mu.Unlock()
@@ -354,7 +357,7 @@ func (rt *engine) close(limit time.Duration) bool {
 		actors = append(actors, id)
 	}
 	for _, a := range rt.attempts {
-		a.cancel(ErrClosed)
+		a.ctx.cancel(ErrClosed)
 		rt.workers.drop(a)
 	}
 	if rt.workers.timer != nil {

@@ -63,7 +63,7 @@ func (c *Client) Node() *Node { return c.rt.n }
 // Context ends when the job is stopped or ends; of a task's client it is the task's.
 func (c *Client) Context() context.Context {
 	if c.attempt != nil {
-		return c.attempt.ctx
+		return &c.attempt.ctx
 	}
 	return c.ctx
 }
@@ -84,19 +84,21 @@ type launch struct {
 }
 
 func (c *Client) launch1(kind core.Kind, name string, actor core.ID, opt *core.Options, args ...argument0) *entry {
-	return c.launch(launch{kind: kind, name: name, results: 1, actor: actor, opt: opt}, args...)[0]
+	spec, err := c.spec(launch{kind: kind, name: name, results: 1, actor: actor, opt: opt}, args)
+	if err != nil {
+		return c.s.failed(err)
+	}
+	spec.ID = c.rt.ids(1)
+	e := c.s.own(spec.ID)
+	c.rt.send(&core.Submit{Spec: spec})
+	return e
 }
 
-// launch submits. It gives the entries of the results, or of the stream; of what cannot be submitted they have failed.
-func (c *Client) launch(l launch, args ...argument0) []*entry {
+// spec says what is to be run.
+func (c *Client) spec(l launch, args []argument0) (*core.Spec, error) {
 	spec := &core.Spec{
 		Job: core.JobID(c.s.job), Kind: l.kind, Stream: l.stream, Results: l.results, Func: l.name, Parent: c.parent, Actor: l.actor, Opt: l.opt,
 	}
-	n := max(l.results, 1)
-	if l.stream {
-		spec.Results = 0
-	}
-	es := make([]*entry, n)
 	room := int64(core.MaxInline)
 	if len(args) > 0 {
 		spec.Args = make([]core.Arg, len(args))
@@ -104,11 +106,22 @@ func (c *Client) launch(l launch, args ...argument0) []*entry {
 	for i, a := range args {
 		var err error
 		if spec.Args[i], err = a.arg(c.s, &room); err != nil {
-			for k := range es {
-				es[k] = c.s.failed(fmt.Errorf("%s: argument %d: %w", l.name, i, err))
-			}
-			return es
+			return nil, fmt.Errorf("%s: argument %d: %w", l.name, i, err)
 		}
+	}
+	return spec, nil
+}
+
+// launch submits. It gives the entries of the results, or of the stream; of what cannot be submitted they have failed.
+func (c *Client) launch(l launch, args ...argument0) []*entry {
+	n := max(l.results, 1)
+	es := make([]*entry, n)
+	spec, err := c.spec(l, args)
+	if err != nil {
+		for k := range es {
+			es[k] = c.s.failed(err)
+		}
+		return es
 	}
 	spec.ID = c.rt.ids(n)
 	for k := range es {

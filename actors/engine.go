@@ -265,7 +265,10 @@ func (e *entry) unwatch(w chan struct{}) {
 
 // wait waits until the object is ready. A task gives its slot back meanwhile.
 func (e *entry) wait(ctx context.Context) (*core.Value, error) {
-	w := make(chan struct{}, 1)
+	var w chan struct{}
+	if !e.peek(nil) {
+		w = make(chan struct{}, 1)
+	}
 	for !e.peek(w) {
 		err := pause(ctx, func() error {
 			select {

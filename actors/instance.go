@@ -67,7 +67,7 @@ func (i *instance) work(l *callLane, a *attempt) {
 	for a != nil {
 		i.mu.Lock()
 		if i.stopped != nil {
-			a.cancel(i.stopped)
+			a.ctx.cancel(i.stopped)
 		}
 		i.mu.Unlock()
 		a.run()
@@ -107,7 +107,7 @@ func (rt *engine) stopActor(id core.ID, reason string) {
 	i.stopped = cause
 	i.mu.Unlock()
 	for _, a := range calls {
-		a.cancel(cause)
+		a.ctx.cancel(cause)
 	}
 	i.finish()
 }

@@ -71,7 +71,7 @@ func (w *workers) work(slot string) {
 		w.begun++
 		rt.mu.Unlock()
 		if err != nil {
-			a.cancel(ErrClosed)
+			a.ctx.cancel(ErrClosed)
 		}
 		a.run()
 		if err == nil {
@@ -115,8 +115,10 @@ func (w *workers) look() {
 			if a.queued {
 				a.queued = false
 				delete(rt.attempts, a.key())
-				a.cancel(context.Canceled)
-				close(a.done)
+				a.ctx.cancel(context.Canceled)
+				if a.done != nil {
+					close(a.done)
+				}
 				rt.running.leave()
 				back = append(back, &core.Returned{ID: a.m.Spec.ID, Attempt: a.m.Attempt})
 			}

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
+import "slices"
 
 type actorState uint8
 
@@ -26,8 +22,8 @@ type actor struct {
 	handles  int
 	closing  bool // no handle is left: it ends after the calls it has
 	lanes    []*lane
-	inflight map[ID]*task
-	pending  int // calls that are not done
+	inflight chain[task] // calls that have begun, in order
+	pending  int         // calls that are not done
 	seq      uint64
 	why      *Failure // dead
 }
@@ -50,7 +46,7 @@ func actorName(j *job, opt *Options) string {
 // newActor takes a submitted creation. It is false when there is nothing to make.
 func (c *Core) newActor(n *node, t *task) bool {
 	opt := t.spec.Opt
-	a := &actor{id: t.spec.ID, job: t.job, task: t, handles: 1, inflight: make(map[ID]*task)}
+	a := &actor{id: t.spec.ID, job: t.job, task: t, handles: 1}
 	if opt.Name != "" {
 		a.name = actorName(t.job, opt)
 		if old := c.names[a.name]; old != nil {
@@ -117,7 +113,7 @@ func (c *Core) settleCreation(t *task) {
 		delete(t.bucket.node.tasks, t.spec.ID)
 	}
 	t.state, t.open, t.failures = taskEnded, false, 0
-	delete(t.job.open, t.spec.ID)
+	t.job.open.remove(t, isOpen)
 	t.job.done++
 	c.noKid(t)
 	if t.spec.Opt.Restarts == 0 {
@@ -201,7 +197,7 @@ func (c *Core) pump(a *actor, l *lane) {
 		a.seq++
 		t.state = taskRunning
 		t.deps = 0
-		a.inflight[t.spec.ID] = t
+		a.inflight.add(t, inFlight)
 		m := &Start{Spec: t.spec, Attempt: t.attempt, Args: vs, Actor: a.id}
 		c.aim(m, a.node)
 		c.send(a.node, m)
@@ -212,7 +208,7 @@ func (c *Core) pump(a *actor, l *lane) {
 }
 
 // callOver ends an attempt of a call.
-func (c *Core) callOver(t *task) { delete(t.actor.inflight, t.spec.ID) }
+func (c *Core) callOver(t *task) { t.actor.inflight.remove(t, inFlight) }
 
 // callEnded ends a call.
 func (c *Core) callEnded(t *task) {
@@ -220,7 +216,7 @@ func (c *Core) callEnded(t *task) {
 	if a.task == nil {
 		return // it never had an actor
 	}
-	delete(a.inflight, t.spec.ID)
+	a.inflight.remove(t, inFlight)
 	a.pending--
 	for _, l := range a.lanes {
 		if i := slices.Index(l.calls, t); i >= 0 {
@@ -264,9 +260,10 @@ func (c *Core) actorLost(a *actor, reason, kind string) {
 	if a.state == actorAlive {
 		a.state = actorPending
 	}
-	calls := slices.SortedFunc(maps.Values(a.inflight), func(x, y *task) int { return cmp.Compare(y.spec.ID, x.spec.ID) })
+	calls := a.inflight.all(inFlight)
+	slices.Reverse(calls)
 	for _, t := range calls {
-		delete(a.inflight, t.spec.ID)
+		a.inflight.remove(t, inFlight)
 		opt := t.spec.Opt
 		if again && (opt.Retries < 0 || t.failures < opt.Retries) && !t.stopping {
 			t.failures++
@@ -286,7 +283,7 @@ func (c *Core) actorLost(a *actor, reason, kind string) {
 	t := a.task
 	t.open, t.state = true, taskWaiting
 	t.attempt++
-	t.job.open[t.spec.ID] = t
+	t.job.open.add(t, isOpen)
 	t.job.done--
 	c.prepare(t)
 }
@@ -311,10 +308,8 @@ func (c *Core) actorDies(a *actor, f *Failure) {
 	if c.names[a.name] == a {
 		delete(c.names, a.name)
 	}
-	for _, id := range sortedKeys(a.inflight) {
-		if t := a.inflight[id]; t != nil {
-			c.finish(t, nil, f)
-		}
+	for _, t := range a.inflight.all(inFlight) {
+		c.finish(t, nil, f)
 	}
 	for len(a.lanes) > 0 {
 		l := a.lanes[0]

@@ -31,8 +31,8 @@ type Core struct {
 	nodes   map[NodeID]*node
 	order   []*node // alive, by joining
 	objects map[ID]*object
-	tasks   map[ID]*task       // open ones, and ended ones that are kept as lineage
-	kids    map[ID]map[ID]bool // open tasks by the task that submitted them
+	tasks   map[ID]*task        // open ones, and ended ones that are kept as lineage
+	kids    map[ID]*chain[task] // open tasks by the task that submitted them
 	jobs    map[JobID]*job
 	queue   []*job // those with queued tasks come first to be looked at; order of admission
 	stats   map[string]*funcStat
@@ -60,8 +60,8 @@ type job struct {
 	used    int64 // milli CPUs of its tasks in flight
 	tasks   int   // submitted
 	done    int
-	open    map[ID]*task
-	objects map[ID]struct{}
+	open    chain[task]
+	objects chain[object]
 }
 
 // New gives a core without nodes and jobs.
@@ -71,7 +71,7 @@ func New(cfg Config) *Core {
 	}
 	c := &Core{
 		cfg: cfg, nodes: make(map[NodeID]*node), objects: make(map[ID]*object), tasks: make(map[ID]*task),
-		kids: make(map[ID]map[ID]bool), jobs: make(map[JobID]*job), stats: make(map[string]*funcStat),
+		kids: make(map[ID]*chain[task]), jobs: make(map[JobID]*job), stats: make(map[string]*funcStat),
 		actors: make(map[ID]*actor), names: make(map[string]*actor), streams: make(map[ID]*stream), groups: make(map[ID]*group),
 	}
 	c.StartJob(DetachedJob)
@@ -133,7 +133,7 @@ func (c *Core) Handle(from NodeID, msg any) {
 // StartJob makes a job known.
 func (c *Core) StartJob(id JobID) {
 	if c.jobs[id] == nil {
-		j := &job{id: id, byKey: make(map[classKey]*class), open: make(map[ID]*task), objects: make(map[ID]struct{})}
+		j := &job{id: id, byKey: make(map[classKey]*class)}
 		c.jobs[id] = j
 		c.queue = append(c.queue, j)
 	}
@@ -146,8 +146,8 @@ func (c *Core) CloseJob(id JobID) {
 		return
 	}
 	j.closed = true
-	for _, tid := range sortedKeys(j.open) {
-		if t := j.open[tid]; t != nil {
+	for _, t := range j.open.all(isOpen) {
+		if t.open {
 			c.cancelTask(t, "its job has ended", FailJobEnded)
 		}
 	}
@@ -160,18 +160,17 @@ func (c *Core) EndJob(id JobID) {
 	if j == nil {
 		return
 	}
-	for _, tid := range sortedKeys(j.open) {
-		if t := j.open[tid]; t != nil {
-			c.leaveNode(t)
-			delete(c.tasks, t.spec.ID)
-			c.noKid(t)
-			if t.spec.Kind == KindCall {
-				c.callEnded(t)
-			}
-			t.state, t.open = taskEnded, false
+	for _, t := range j.open.all(isOpen) {
+		c.leaveNode(t)
+		delete(c.tasks, t.spec.ID)
+		c.noKid(t)
+		if t.spec.Kind == KindCall {
+			c.callEnded(t)
 		}
+		t.state, t.open = taskEnded, false
 	}
-	for oid := range j.objects {
+	for _, o := range j.objects.all(ofJob) {
+		oid := o.id
 		delete(c.objects, oid)
 		if t := c.tasks[oid]; t != nil {
 			delete(c.tasks, oid)

@@ -21,7 +21,7 @@ type TaskInfo struct {
 // Tasks lists up to limit tasks that have not ended, by id.
 func (c *Core) Tasks(limit int) (list []TaskInfo) {
 	for _, j := range c.jobs {
-		for _, t := range j.open {
+		for _, t := range j.open.all(isOpen) {
 			list = append(list, c.info(t))
 		}
 	}

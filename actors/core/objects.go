@@ -28,6 +28,7 @@ type object struct {
 	why      string
 	waiting  []*task
 	wanted   []*node
+	ofJob    chained[object]
 }
 
 func sortedKeys[V any](m map[ID]V) []ID { return slices.Sorted(maps.Keys(m)) }
@@ -35,7 +36,7 @@ func sortedKeys[V any](m map[ID]V) []ID { return slices.Sorted(maps.Keys(m)) }
 func (c *Core) newObject(j *job, id ID, holder *node) *object {
 	o := &object{id: id, job: j, holder: holder}
 	c.objects[id] = o
-	j.objects[id] = struct{}{}
+	j.objects.add(o, ofJob)
 	return o
 }
 
@@ -190,7 +191,7 @@ func (c *Core) collect(o *object) {
 		return
 	}
 	delete(c.objects, o.id)
-	delete(o.job.objects, o.id)
+	o.job.objects.remove(o, ofJob)
 	if t := o.producer; t != nil {
 		o.producer = nil
 		c.loseResult(t)

@@ -510,8 +510,8 @@ func (s *sim) run(steps int) {
 			s.fail("node %s is not empty: %+v", n.id, n.main)
 		}
 	}
-	if j := s.c.jobs[simJob]; j.used != 0 || len(j.open) > 0 || len(j.objects) > 0 {
-		s.fail("the job has %d in use, %d open, %d objects", j.used, len(j.open), len(j.objects))
+	if j := s.c.jobs[simJob]; j.used != 0 || j.open.n > 0 || j.objects.n > 0 {
+		s.fail("the job has %d in use, %d open, %d objects", j.used, j.open.n, j.objects.n)
 	}
 }
 

@@ -32,6 +32,9 @@ type task struct {
 	blocked  bool
 	argsGone bool // arguments were let go: it cannot run again
 	pinned   bool // its arguments are
+	ofJob    chained[task]
+	ofParent chained[task]
+	ofActor  chained[task]
 	stopping bool // it was cancelled: no more attempts
 }
 
@@ -65,13 +68,15 @@ func (c *Core) submit(n *node, s *Spec) {
 	}
 	t := &task{spec: s, job: j, open: true}
 	c.tasks[s.ID] = t
-	j.open[s.ID] = t
+	j.open.add(t, isOpen)
 	j.tasks++
 	if s.Parent != 0 {
-		if c.kids[s.Parent] == nil {
-			c.kids[s.Parent] = make(map[ID]bool)
+		kids := c.kids[s.Parent]
+		if kids == nil {
+			kids = new(chain[task])
+			c.kids[s.Parent] = kids
 		}
-		c.kids[s.Parent][s.ID] = true
+		kids.add(t, isKid)
 	}
 	for i := range s.Results {
 		o := c.newObject(j, s.ID+ID(i), n)
@@ -359,7 +364,7 @@ func (c *Core) finish(t *task, results []Value, f *Failure) {
 	t.state = taskEnded
 	t.open = false
 	t.failures = 0
-	delete(t.job.open, t.spec.ID)
+	t.job.open.remove(t, isOpen)
 	t.job.done++
 	c.noKid(t)
 	if f != nil && t.spec.Kind == KindCreate {
@@ -414,8 +419,7 @@ func (c *Core) finish(t *task, results []Value, f *Failure) {
 
 func (c *Core) noKid(t *task) {
 	if kids := c.kids[t.spec.Parent]; kids != nil {
-		delete(kids, t.spec.ID)
-		if len(kids) == 0 {
+		if kids.remove(t, isKid); kids.n == 0 {
 			delete(c.kids, t.spec.Parent)
 		}
 	}
@@ -494,7 +498,7 @@ func (c *Core) reopen(t *task) {
 	}
 	t.open, t.state = true, taskWaiting
 	t.attempt++
-	t.job.open[t.spec.ID] = t
+	t.job.open.add(t, isOpen)
 	t.job.done--
 	c.pinArgs(t)
 	if t.spec.Kind == KindCall {
@@ -517,8 +521,10 @@ func (c *Core) cancel(id ID, recursive bool, reason string) {
 	if !recursive {
 		return
 	}
-	for _, kid := range sortedKeys(c.kids[id]) {
-		c.cancel(kid, true, reason)
+	if kids := c.kids[id]; kids != nil {
+		for _, t := range kids.all(isKid) {
+			c.cancel(t.spec.ID, true, reason)
+		}
 	}
 }
 
