@@ -280,7 +280,7 @@ func (n *Node) fail(err error) {
 	n.failing.Do(func() {
 		n.err = err
 		if err != nil {
-			n.log.Error("node has stopped", "node", n.id, "error", err)
+			n.log.Info("node has stopped", "node", n.id, "error", err)
 		}
 		close(n.done)
 		if err == nil {
@@ -303,13 +303,16 @@ func (n *Node) Close() error {
 			n.sayGoodbye()
 		}
 		if n.member != nil {
-			n.member.leave("it was closed")
+			n.member.leave(leftInOrder)
 		}
 		err = n.shutdown()
 	})
 	<-n.closed
 	return err
 }
+
+// leftInOrder is the reason of a node that left by itself.
+const leftInOrder = "it was closed"
 
 // sayGoodbye tells the workers that the head goes.
 func (n *Node) sayGoodbye() {

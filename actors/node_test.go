@@ -199,3 +199,15 @@ func TestJoinWaitsForHead(t *testing.T) {
 	require.NoError(t, worker.n.Close())
 	require.NoError(t, head.Close())
 }
+
+// A connection that never says a word does not hold up a node's end.
+func TestSilentConnection(t *testing.T) {
+	n, err := Start(context.Background(), Config{CPUs: 1, DataDir: t.TempDir(), InProcess: NewHub()})
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", n.Address())
+	require.NoError(t, err)
+	defer conn.Close()
+	start := time.Now()
+	require.NoError(t, n.Close())
+	require.Less(t, time.Since(start), 30*time.Second) // it was two minutes
+}

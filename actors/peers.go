@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -175,7 +176,11 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 			n.fail(fmt.Errorf("%w: it has declared this node dead: %s", ErrHeadLost, info.Reason))
 			continue
 		}
-		n.log.Warn("node is dead", "node", info.ID, "address", info.Address, "reason", info.Reason)
+		level := slog.LevelWarn
+		if info.Reason == leftInOrder {
+			level = slog.LevelInfo
+		}
+		n.log.Log(context.Background(), level, "node is dead", "node", info.ID, "address", info.Address, "reason", info.Reason)
 		n.control.nodeDead(info.ID, info.Reason)
 		n.control.transport.forget(peer{info.ID, info.control})
 		n.links.forget(info.ID)

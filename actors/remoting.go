@@ -53,6 +53,7 @@ func startRemoting(n *Node) (t *remoting, err error) {
 			grpc.MaxRecvMsgSize(maxFrame),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
+			grpc.ConnectionTimeout(helloTimeout),
 			grpc.StreamInterceptor(gate.stream),
 			grpc.UnaryInterceptor(gate.unary),
 		),

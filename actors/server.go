@@ -72,6 +72,7 @@ func newServer(token string, log *slog.Logger) *grpc.Server {
 		grpc.MaxSendMsgSize(maxGRPC),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.ConnectionTimeout(helloTimeout),
 		grpc.ChainUnaryInterceptor(guard.unary),
 		grpc.ChainStreamInterceptor(guard.stream),
 	)
@@ -134,3 +135,8 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 }
 
 func (token) RequireTransportSecurity() bool { return false }
+
+// helloTimeout is how long a new connection may take to speak the protocol. A
+// silent one, of a health check or a port scanner, would else hold up the node's
+// end for as long.
+const helloTimeout = 2 * time.Second

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"manta/actors"
 	"manta/objectstore"
@@ -39,6 +40,9 @@ const (
 	storeShare    = 20
 	exchangeShare = 15
 )
+
+// embeddedLease is the silence after which a node that shares the head's process is dead.
+const embeddedLease = time.Minute
 
 // minMemory is the least memory with which a node starts.
 const minMemory int64 = 128 << 20
@@ -90,7 +94,13 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		head:    c.Head == "",
 		log:     c.Logger,
 	})
+	var lease time.Duration // default
+	if c.Hub != nil {
+		// Nodes of one process die together: silence says only that it is busy.
+		lease = embeddedLease
+	}
 	node, err := actors.Start(ctx, actors.Config{
+		Lease:       lease,
 		Listen:      c.Listen,
 		Head:        c.Head,
 		Token:       c.Token,
