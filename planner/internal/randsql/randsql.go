@@ -142,7 +142,9 @@ func (w *writer) table(depth int) (sql, alias string) {
 	case 14:
 		return "(SELECT x, count(DISTINCT y)::INTEGER y, max(s) s, sum(DISTINCT d)::DECIMAL(18,2) d FROM " + left + " GROUP BY x) " + alias, alias
 	case 15:
-		return "(SELECT " + columns + " FROM " + left + " ASOF " + w.pick("JOIN ", "LEFT JOIN ") + "(SELECT x, y, max(s) s, max(d) d FROM " + right + " GROUP BY x, y) " + r +
+		// What DuckDB makes of NULL in an inequality depends on how many rows there are.
+		return "(SELECT " + columns + " FROM (SELECT x, y, s, d FROM " + left + " WHERE y IS NOT NULL) " + l + " ASOF " + w.pick("JOIN ", "LEFT JOIN ") +
+			"(SELECT x, y, max(s) s, max(d) d FROM " + right + " WHERE y IS NOT NULL GROUP BY x, y) " + r +
 			fmt.Sprintf(" ON %s.x = %s.x AND %s.y %s %s.y QUALIFY count(*) OVER (PARTITION BY %s.x, %s.y) < 100)", l, r, l, w.pick(">=", ">", "<"), r, l, l) + alias, alias
 	case 16:
 		w.names++
