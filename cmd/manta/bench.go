@@ -18,7 +18,9 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure, verify and compare",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to measure: tpch, tpcds, shuffle or store") },
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say what to measure: tpch, tpcds, shuffle, store or micro")
+		},
 	}
 	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS), benchShuffle(), benchStore(), benchMicro())
 	return c
