@@ -226,6 +226,9 @@ func (rt *engine) stop(m *core.Stop) {
 		rt.workers.drop(a)
 	}
 	rt.mu.Unlock()
+	if a != nil && a.inst != nil {
+		a.inst.drop(a)
+	}
 }
 
 // argument gives the k-th argument's value.
@@ -280,6 +283,7 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 	for id, e := range rt.entries {
 		if e.s.job == job {
 			delete(rt.entries, id)
+			rt.post(&core.Release{ID: id}) // it may be of an actor that outlives the job
 			if !e.ready {
 				e.ready, e.failure = true, f
 				for _, w := range e.waiters {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,6 +61,19 @@ func (i *instance) take(a *attempt) {
 	i.busy++
 	i.mu.Unlock()
 	go i.work(l, a)
+}
+
+// drop runs a cancelled call that waits for its turn, to its end.
+func (i *instance) drop(a *attempt) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, l := range i.lanes {
+		if k := slices.Index(l.queue, a); k >= 0 {
+			l.queue = slices.Delete(l.queue, k, k+1)
+			go a.run()
+			return
+		}
+	}
 }
 
 // work runs calls of a group until none waits.

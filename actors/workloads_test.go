@@ -246,7 +246,7 @@ func TestTypedChaos(t *testing.T) {
 func TestTypedChaosProcesses(t *testing.T) {
 	for _, fault := range []string{"kill", "silence"} {
 		for _, name := range workloads {
-			if fault == "silence" && !*long && name != "tasks" && name != "streams" {
+			if fault == "silence" && !*long && name != "streams" {
 				continue
 			}
 			t.Run(fault+"/"+name, func(t *testing.T) {

@@ -129,10 +129,6 @@ var (
 		}
 		return out, nil
 	})
-	microGate = actors.NewTask("bench.gate", func(ctx context.Context, s struct{ S *actors.Stream[int] }) (int, error) {
-		_, err := s.S.Next(ctx)
-		return 0, err
-	})
 	microBlock = actors.NewTask("bench.block", func(ctx context.Context, d time.Duration) (int, error) {
 		for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
 			time.Sleep(time.Millisecond)

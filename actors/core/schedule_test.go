@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bench is a core with nodes, and what it has started.
+// table is a core with nodes, and what it has started.
 type table struct {
 	t     *testing.T
 	c     *Core

@@ -23,7 +23,6 @@ type sim struct {
 	c     *Core
 	nodes []*simNode // the first is the driver's, which stays
 	seq   int
-	keys  byte
 	trace []string
 
 	refs    map[ID]*simRef // of the driver
@@ -58,14 +57,12 @@ type simRef struct {
 }
 
 type simActor struct {
-	calls   []ID
-	retries int
-	begun   map[ID]int
+	begun map[ID]int
 }
 
 type simStream struct {
-	n              int64
-	consumed, upto int64
+	n int64
+
 	got            int64
 	ended, missing bool
 	failure        *Failure
