@@ -20,7 +20,7 @@ type faultyFiles struct {
 	flip                                  atomic.Bool        // one byte of each read is wrong
 	noSpace                               atomic.Bool        // nothing is left, and nobody knows of how much
 	used                                  atomic.Int64       // percent of the disk
-	slow                                  atomic.Int64       // nanoseconds that a write takes at least
+	slow, slowRead                        atomic.Int64       // nanoseconds that a write, a read takes at least
 	block                                 chan chan struct{} // when not nil, each write waits for an answer
 }
 
@@ -104,6 +104,7 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
+	time.Sleep(time.Duration(f.on.slowRead.Load()))
 	if err := failing(&f.on.read); err != nil {
 		return 0, err
 	}

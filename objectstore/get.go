@@ -150,7 +150,7 @@ func (s *Store) restore(e *entry) ([]byte, error) {
 		loc.file.users++
 		started := time.Now()
 		s.mu.Unlock()
-		err = readValue(loc, data)
+		err = readValue(loc, data, &s.moved)
 		s.mu.Lock()
 		s.count.restoreTime += time.Since(started)
 		s.disk.leave(loc.file)

@@ -94,6 +94,33 @@ func TestPinnedBytesStay(t *testing.T) {
 	requireEmpty(t, s)
 }
 
+// A read that is slow but gets on does not make another fail that waits for its memory.
+func TestWaitOutlastsASlowRead(t *testing.T) {
+	files := &faultyFiles{}
+	s := open(t, func(c *Config) { c.files, c.MemoryLimit, c.Wait = files, 6<<20, 400*time.Millisecond })
+	var ids []ID
+	for i := range 3 {
+		ids = append(ids, put(t, s, "job", value(uint64(i), 5<<20)))
+	}
+	files.slowRead.Store(int64(120 * time.Millisecond)) // for each MiB: longer than Wait for a value
+	var wg sync.WaitGroup
+	for range 2 {
+		for i, id := range ids {
+			wg.Go(func() {
+				o, err := s.Get(id)
+				require.NoError(t, err)
+				first, last := o.Bytes()[0], o.Bytes()[5<<20-1]
+				o.Release()
+				v := value(uint64(i), 5<<20)
+				require.Equal(t, []byte{v[0], v[5<<20-1]}, []byte{first, last})
+			})
+		}
+	}
+	wg.Wait()
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
+}
+
 // Readers that come and go do not keep a request waiting that they do not help.
 func TestWaitEndsUnderTraffic(t *testing.T) {
 	s := open(t, func(c *Config) { c.Wait = 30 * time.Millisecond })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
 )
@@ -39,8 +40,8 @@ func header(id ID, size int64, sum uint64) []byte {
 // pieceBytes is how much is read or written at a time, and has its checksum taken while it is in the cache.
 const pieceBytes = 1 << 20
 
-// writeRecord writes a whole record at off and returns the value's checksum.
-func writeRecord(f file, off int64, id ID, value []byte) (uint64, error) {
+// writeRecord writes a whole record at off and returns the value's checksum. It adds to moved as it gets on.
+func writeRecord(f file, off int64, id ID, value []byte, moved *atomic.Int64) (uint64, error) {
 	sum := xxh3.New()
 	for at := 0; at < len(value); at += pieceBytes {
 		p := value[at:min(at+pieceBytes, len(value))]
@@ -48,6 +49,7 @@ func writeRecord(f file, off int64, id ID, value []byte) (uint64, error) {
 		if err := writeFull(f, p, off+headerSize+int64(at)); err != nil {
 			return 0, err
 		}
+		moved.Add(int64(len(p)))
 	}
 	return sum.Sum64(), writeFull(f, header(id, int64(len(value)), sum.Sum64()), off)
 }
@@ -80,8 +82,9 @@ func writeFull(f file, p []byte, off int64) error {
 	return err
 }
 
-// readValue fills dst with the value at loc. Anything but exactly what was written is ErrLost.
-func readValue(loc *location, dst []byte) error {
+// readValue fills dst with the value at loc. Anything but exactly what was written is ErrLost. It adds to moved as
+// it gets on.
+func readValue(loc *location, dst []byte, moved *atomic.Int64) error {
 	sum := xxh3.New()
 	for at := 0; at < len(dst); at += pieceBytes {
 		p := dst[at:min(at+pieceBytes, len(dst))]
@@ -89,6 +92,7 @@ func readValue(loc *location, dst []byte) error {
 			return fmt.Errorf("%w: read %s at %d: %w", ErrLost, loc.file.path, loc.off, err)
 		}
 		_, _ = sum.Write(p)
+		moved.Add(int64(len(p)))
 	}
 	if sum.Sum64() != loc.sum {
 		return loc.corrupt()

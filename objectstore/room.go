@@ -37,9 +37,10 @@ func (s *Store) reserve(n int64, owner string) error {
 	}
 	w := s.mem.queue(n, owner)
 	s.makeRoom()
-	// Being nearer to the head, and less memory in hard use than ever since, is progress. Both only go one way,
-	// so that the wait ends, whatever others do meanwhile.
-	place, hard := s.mem.place(w), s.hardUse()
+	// Progress is being nearer to the head, less memory in hard use than ever since, and bytes on their way to or
+	// from the disk. The first two only go one way, and the last comes to its end: what would move more bytes
+	// needs memory first, and stands in line behind this. So the wait ends, whatever others do meanwhile.
+	place, hard, moved := s.mem.place(w), s.hardUse(), s.moved.Load()
 	timer := time.NewTimer(s.cfg.Wait)
 	defer timer.Stop()
 	for !w.done {
@@ -49,10 +50,10 @@ func (s *Store) reserve(n int64, owner string) error {
 		case <-timer.C:
 		}
 		s.mu.Lock()
-		switch p, h := s.mem.place(w), s.hardUse(); {
+		switch p, h, m := s.mem.place(w), s.hardUse(), s.moved.Load(); {
 		case w.done:
-		case p < place || h < hard:
-			place, hard = p, h
+		case p < place || h < hard || m > moved:
+			place, hard, moved = min(p, place), min(h, hard), m
 			timer.Reset(s.cfg.Wait)
 		default:
 			s.mem.leave(w, s.full(n))

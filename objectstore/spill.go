@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 )
 
@@ -111,7 +112,7 @@ func (w *spiller) spillOne() {
 	started := time.Now()
 	s.mu.Unlock()
 
-	sum, err := appendRecord(s.disk.files, sf, e)
+	sum, err := appendRecord(s.disk.files, sf, e, &s.moved)
 	if err != nil && sf.f != nil {
 		_ = sf.f.Truncate(off) // gives space back; what stays all the same, the next record overwrites
 	}
@@ -163,11 +164,11 @@ func (s *Store) noteLocation(e *entry) {
 }
 
 // appendRecord writes e after what the file has, and makes the file first if need be. Borrows e.buf.
-func appendRecord(files filesystem, sf *spillFile, e *entry) (uint64, error) {
+func appendRecord(files filesystem, sf *spillFile, e *entry, moved *atomic.Int64) (uint64, error) {
 	if err := sf.make(files); err != nil {
 		return 0, err
 	}
-	return writeRecord(sf.f, sf.size, e.id, e.buf)
+	return writeRecord(sf.f, sf.size, e.id, e.buf, moved)
 }
 
 func (sf *spillFile) make(files filesystem) error {

@@ -46,6 +46,7 @@ type Store struct {
 
 	indexed    atomic.Int64 // entries in Badger, with those about to be: while any, it must stay
 	badgerLive atomic.Int64 // bytes of segments that are alive
+	moved      atomic.Int64 // bytes of large values that were written or read, counted as it goes on
 	awaited    atomic.Int64 // calls of Wait
 	arrivals   arrivals
 	recovery   Recovery // immutable after Open
