@@ -515,7 +515,7 @@ func (s *sim) run(steps int) {
 // A cluster of a few nodes, and one of a hundred, over many seeds: whatever dies, all that is held is there in the end or says why not, and
 // nothing is left of what is not.
 func TestSimulation(t *testing.T) {
-	seeds := 400
+	seeds := 150
 	if *long {
 		seeds = 20_000
 	}
