@@ -97,12 +97,12 @@ func TestPinnedBytesStay(t *testing.T) {
 // A read that is slow but gets on does not make another fail that waits for its memory.
 func TestWaitOutlastsASlowRead(t *testing.T) {
 	files := &faultyFiles{}
-	s := open(t, func(c *Config) { c.files, c.MemoryLimit, c.Wait = files, 6<<20, 400*time.Millisecond })
+	s := open(t, func(c *Config) { c.files, c.MemoryLimit, c.Wait = files, 6<<20, 300*time.Millisecond })
 	var ids []ID
 	for i := range 3 {
 		ids = append(ids, put(t, s, "job", value(uint64(i), 5<<20)))
 	}
-	files.slowRead.Store(int64(120 * time.Millisecond)) // for each MiB: longer than Wait for a value
+	files.slowRead.Store(int64(200 * time.Millisecond)) // for each MiB: much longer than Wait for a value
 	var wg sync.WaitGroup
 	for range 2 {
 		for i, id := range ids {
