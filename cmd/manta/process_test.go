@@ -245,16 +245,16 @@ func (c *processes) job(t *testing.T) actors.JobInfo {
 	return latest
 }
 
-// waitBusy waits until tasks run on every node.
+// waitBusy waits until tasks run. Not on every node: a partition may hold next to nothing.
 func (c *processes) waitBusy(t *testing.T) {
 	t.Helper()
 	eventually(t, func() string {
-		for id, n := range c.infos(t) {
-			if n.State == actors.NodeAlive && n.RunningTasks == 0 {
-				return fmt.Sprintf("nothing runs on %s", id)
+		for _, n := range c.infos(t) {
+			if n.State == actors.NodeAlive && n.RunningTasks > 0 {
+				return ""
 			}
 		}
-		return ""
+		return "nothing runs on any node"
 	})
 }
 
