@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ func BenchmarkMicro(b *testing.B) {
 				}
 				var units float64
 				b.ReportAllocs()
+				before := cpuTime()
 				for b.Loop() {
 					n, err := run(b.Context())
 					if err != nil {
@@ -30,12 +32,20 @@ func BenchmarkMicro(b *testing.B) {
 					}
 					units += n
 				}
+				b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/units, "cpu-ns/unit")
 				b.ReportMetric(units/b.Elapsed().Seconds(), "units/s")
 				return nil
 			})
 			require.NoError(b, err)
 		})
 	}
+}
+
+// cpuTime is what the process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func TestMicro(t *testing.T) {
