@@ -22,7 +22,9 @@
 //
 // # What is not distributed
 //
-// An operator that this package has no rule for gets all its input in one task.
+// An operator that this package has no rule for gets all its input in one task;
+// so do the rounds of a recursion, whose inputs are distributed all the same. A
+// function that asks the session is left to the session that planned.
 // A plan that cannot be decoded or printed is not this package's business: the
 // caller runs the original text in one task.
 //
