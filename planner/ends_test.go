@@ -81,6 +81,8 @@ func TestErrorsAreOneLine(t *testing.T) {
 		{";", Options{}, "empty"},
 		{"SELECT * FROM '" + bad + "'", Options{}, "no Parquet file"},
 		{"COPY (SELECT 1) TO '/tmp/never.parquet'", Options{}, "only SELECT"},
+		{"WITH RECURSIVE m(x, y) AS (SELECT id, 0 FROM ship UNION SELECT m.x, m.y + 1 FROM m ASOF JOIN dim ON m.x = dim.c AND m.y >= dim.k WHERE m.y < 3) SELECT * FROM m",
+			Options{}, "AsOf joins are not supported in recursive CTEs yet"},
 		{"SELECT 1; SELECT 2", Options{}, "2 statements"},
 		{"SELECT CASE WHEN id = 6100 THEN error('it broke here') ELSE 'fine' END FROM big", Options{}, "it broke here"},
 		{"SELECT k, sum(CAST(s AS INTEGER)) FROM big GROUP BY k", Options{}, "Could not convert string 'name"},

@@ -97,6 +97,11 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	default:
 		return nil, err
 	}
+	if q.plan == nil {
+		if err := checkAsWritten(estimates); err != nil {
+			return nil, err
+		}
+	}
 	return q, nil
 }
 

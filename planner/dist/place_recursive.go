@@ -69,6 +69,9 @@ func (h *hoister) hoist(n plan.Node) (plan.Node, error) {
 		h.kept = append(h.kept, k)
 		return &plan.CTERef{ID: k.id, Out: n.Types()}, nil
 	}
+	if j, ok := n.(*plan.Join); ok && j.AsOf {
+		return nil, &plan.UnsupportedError{What: "an ASOF join in the step of a recursive CTE, which DuckDB can't run"}
+	}
 	children := n.Children()
 	if len(children) == 0 {
 		return n, nil
