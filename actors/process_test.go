@@ -82,8 +82,14 @@ func processMain() int {
 		case line, ok := <-lines:
 			if !ok {
 				err := n.Close()
-				if err == nil {
-					err = goleak.Find()
+				for deadline := time.Now().Add(5 * time.Second); err == nil; {
+					// Remoting sleeps two seconds after a connection that failed, and
+					// only then sees that it has to end.
+					leak := goleak.Find()
+					if leak == nil || time.Now().After(deadline) {
+						err = leak
+						break
+					}
 				}
 				if err != nil {
 					fmt.Println("error", err)
