@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,40 +26,45 @@ func TestRandomStatements(t *testing.T) {
 	counts := map[string]int{}
 	began := time.Now()
 	for i := 0; i < worlds || time.Since(began) < *randomFor; i++ {
-		r := newCorpusRig(t)
+		// A world is a test of its own, so that its databases close with it.
 		world := rapid.Custom(randsql.Draw).Example(i + int(*randomFor>>30)) // long runs see other worlds than short ones
-		for name, queries := range world {
-			r.table(r.dir, name, queries...)
-			require.NoError(t, r.oracle.Exec(context.Background(), r.rig.tables[len(r.rig.tables)-1]))
-		}
-		rapid.Check(t, func(t *rapid.T) {
-			sql := randsql.Statement(t)
-			o := Options{
-				Partitions:     rapid.SampledFrom([]int{1, 2, 3, 16}).Draw(t, "partitions"),
-				BroadcastBytes: rapid.SampledFrom([]int64{0, 1000, 1 << 40}).Draw(t, "broadcast"),
-				ReplicateBytes: rapid.SampledFrom([]int64{0, 0, 2000}).Draw(t, "replicate"),
-			}
-			if _, err := ask(r.oracle, sql); err != nil {
-				var e *kernel.Error
-				if errors.As(err, &e) {
-					counts["error "+e.Type]++
-					if e.Type == "Parser" {
-						t.Fatalf("%v: %s", err, sql)
-					}
-				}
-				t.Skip(err) // of the data, which another plan need not meet, or of the binder
-			}
-			word, about := r.outcome(sql, o)
-			counts[word]++
-			if word == "whole" {
-				t.Skip(about)
-			}
-			require.Equal(t, "pass", word, "%s\npartitions %d, broadcast %d, replicate %d\n%v\n%s", sql, o.Partitions, o.BroadcastBytes, o.ReplicateBytes, world, about)
-		})
-		if t.Failed() {
+		if !t.Run(strconv.Itoa(i), func(t *testing.T) { compareRandom(t, world, counts) }) {
 			return
 		}
 	}
 	t.Log(counts)
 	require.Greater(t, counts["pass"], 10)
+}
+
+// compareRandom compares random statements over one set of tables, and counts what came of them.
+func compareRandom(t *testing.T, world map[string][]string, counts map[string]int) {
+	r := newCorpusRig(t)
+	for name, queries := range world {
+		r.table(r.dir, name, queries...)
+		require.NoError(t, r.oracle.Exec(context.Background(), r.rig.tables[len(r.rig.tables)-1]))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		sql := randsql.Statement(t)
+		o := Options{
+			Partitions:     rapid.SampledFrom([]int{1, 2, 3, 16}).Draw(t, "partitions"),
+			BroadcastBytes: rapid.SampledFrom([]int64{0, 1000, 1 << 40}).Draw(t, "broadcast"),
+			ReplicateBytes: rapid.SampledFrom([]int64{0, 0, 2000}).Draw(t, "replicate"),
+		}
+		if _, err := ask(r.oracle, sql); err != nil {
+			var e *kernel.Error
+			if errors.As(err, &e) {
+				counts["error "+e.Type]++
+				if e.Type == "Parser" {
+					t.Fatalf("%v: %s", err, sql)
+				}
+			}
+			t.Skip(err) // of the data, which another plan need not meet, or of the binder
+		}
+		word, about := r.outcome(sql, o)
+		counts[word]++
+		if word == "whole" {
+			t.Skip(about)
+		}
+		require.Equal(t, "pass", word, "%s\npartitions %d, broadcast %d, replicate %d\n%v\n%s", sql, o.Partitions, o.BroadcastBytes, o.ReplicateBytes, world, about)
+	})
 }
