@@ -29,5 +29,6 @@
 // # Holds need no protocol
 //
 // A node tells of new holds before it gives up what it learned of them from (a held object, an argument of a task that
-// runs, an item not yet consumed), on the same ordered link. So the pin behind is still there when the hold comes.
+// runs, an item not yet consumed), on the same ordered link. So the pin behind is still there when the hold comes. holds_test.go tries
+// what can happen to three nodes and three objects; who holds and pins one is counted by package refcount.
 package core

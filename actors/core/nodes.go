@@ -97,7 +97,7 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 		}
 	}
 	for _, oid := range sortedKeys(c.objects) {
-		if o := c.objects[oid]; o != nil && (o.holder == n || slices.Contains(o.holders, n)) {
+		if o := c.objects[oid]; o != nil && o.refs.HeldBy(n) {
 			c.unhold(n, oid)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"manta/objectstore/refcount"
 )
 
 type objectState uint8
@@ -18,10 +20,8 @@ type object struct {
 	id       ID
 	job      *job
 	state    objectState
-	pins     int32 // open tasks' arguments, values that refer to it
-	users    int32 // tasks, open or kept, that have it as an argument
-	holder   *node // usually there is one
-	holders  []*node
+	refs     refcount.Refs[*node] // pins: open tasks' arguments, values that refer to it
+	users    int32                // tasks, open or kept, that have it as an argument
 	value    *Value
 	failure  *Failure
 	producer *task // nil: nothing makes it again
@@ -34,13 +34,12 @@ type object struct {
 func sortedKeys[V any](m map[ID]V) []ID { return slices.Sorted(maps.Keys(m)) }
 
 func (c *Core) newObject(j *job, id ID, holder *node) *object {
-	o := &object{id: id, job: j, holder: holder}
+	o := &object{id: id, job: j}
+	o.refs.Hold(holder)
 	c.objects[id] = o
 	j.objects.add(o, ofJob)
 	return o
 }
-
-func (o *object) held() bool { return o.holder != nil || len(o.holders) > 0 }
 
 // put makes an object of a value.
 func (c *Core) put(n *node, m *Put) {
@@ -56,28 +55,16 @@ func (c *Core) put(n *node, m *Put) {
 }
 
 func (c *Core) hold(n *node, id ID) {
-	o := c.objects[id]
-	if o == nil || o.holder == n || slices.Contains(o.holders, n) {
-		return
-	}
-	if o.holder == nil {
-		o.holder = n
-	} else {
-		o.holders = append(o.holders, n)
+	if o := c.objects[id]; o != nil {
+		o.refs.Hold(n)
 	}
 }
 
 func (c *Core) unhold(n *node, id ID) {
-	o := c.objects[id]
-	if o == nil {
-		return
+	if o := c.objects[id]; o != nil {
+		o.refs.Release(n)
+		c.collect(o)
 	}
-	if o.holder == n {
-		o.holder = nil
-	} else if i := slices.Index(o.holders, n); i >= 0 {
-		o.holders = slices.Delete(o.holders, i, i+1)
-	}
-	c.collect(o)
 }
 
 func (c *Core) want(n *node, id ID) {
@@ -144,17 +131,15 @@ func (c *Core) resolve(o *object, v *Value, f *Failure) {
 	c.collect(o)
 }
 
-func (c *Core) pin(o *object) { o.pins++ }
-
 func (c *Core) unpin(o *object) {
-	o.pins--
+	o.refs.Unpin()
 	c.collect(o)
 }
 
 func (c *Core) pinAll(ids []ID) {
 	for _, id := range ids {
 		if o := c.objects[id]; o != nil {
-			c.pin(o)
+			o.refs.Pin()
 		}
 	}
 }
@@ -169,7 +154,7 @@ func (c *Core) unpinAll(ids []ID) {
 
 // collect frees the object's value when nobody keeps it, and the object when nothing needs it.
 func (c *Core) collect(o *object) {
-	if o.held() || o.pins > 0 || c.objects[o.id] != o {
+	if o.refs.Kept() || c.objects[o.id] != o {
 		return
 	}
 	if a := c.actors[o.id]; a != nil {

@@ -126,7 +126,7 @@ func (c *Core) pinArgs(t *task) {
 	for i := range t.spec.Args {
 		a := &t.spec.Args[i]
 		if o := c.objects[a.Ref]; a.Ref != 0 && o != nil {
-			c.pin(o)
+			o.refs.Pin()
 		} else if a.Val != nil {
 			c.pinAll(a.Val.Contains)
 		}

@@ -1,9 +1,9 @@
 // Package refcount decides when a stored object may be freed.
 //
-// It has two pure state machines: events go in, the objects to free come out. There is no clock, no I/O, no
-// goroutine and no lock inside; the caller serializes the events. Table keeps holders and pins of the objects of one
-// store. Ledger keeps the holds that other processes have on them, told by messages that may be lost, repeated and
-// late.
+// Everything in it is pure: events go in, what is to be freed comes out. There is no clock, no I/O, no goroutine and no
+// lock inside; the caller serializes the events. Table has the records of a store's objects, packed for ten million of
+// them. Refs is the same for one object, as a field of somebody else's record: the head of a cluster counts so which
+// nodes hold an object.
 //
 // # Vocabulary
 //
@@ -11,7 +11,7 @@
 //   - A holder is a name that keeps the object alive. Holders form a set: the same name holding twice is one
 //     hold, so a repeated message does no harm. The owner is the first holder.
 //   - A pin says that somebody is reading the bytes now. Pins are counted, because readers have no names.
-//   - A slot is an object's place in a table, and a lease the time that a transfer in a ledger may take.
+//   - A slot is an object's place in a table.
 //
 // # Rules
 //
@@ -20,7 +20,9 @@
 //   - Every object is reported for freeing exactly once, at the event that made it both unheld and unpinned.
 //   - Ending an owner drops every hold on all of its objects, whoever the holders are. The owner's name is
 //     remembered for a while, so that an object which arrives after the end is refused and not leaked.
-//   - A reference on its way from process to process is held by the transfer, one inside a value by that value.
+//
+// What holds a reference on its way from process to process, or inside a value, is decided by who carries it: a pin for
+// as long as the message or the value is there (package actors/core).
 //
 // # Cost
 //
