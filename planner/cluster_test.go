@@ -163,7 +163,7 @@ func left(n *Node) string {
 
 func bytesOf(n int64) *int64 { return &n }
 
-var every = flag.Bool("every", false, "run every query in every mode on every number of nodes, not taking turns")
+var long = flag.Bool("long", false, "run every query in every mode on every number of nodes, not taking turns")
 
 // TestSameRowsInEveryMode runs the corpus on real clusters: the mode, the number
 // of nodes and of partitions never show in an answer.
@@ -176,7 +176,7 @@ func TestSameRowsInEveryMode(t *testing.T) {
 			for i, mode := range []string{"auto", "streaming", "object-store", "disk", "concat"} {
 				for k, q := range queries {
 					// Every query meets every mode, on one of the numbers of nodes; the other settings take turns.
-					if !*every && (i+k+nodes)%3 != 0 {
+					if !*long && (i+k+nodes)%3 != 0 {
 						continue
 					}
 					options := Options{Tables: o.tables, Shuffle: mode, Partitions: []int{0, 3, 5}[(i+k)%3]}

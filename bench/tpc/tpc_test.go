@@ -226,9 +226,8 @@ func TestBaselineReportsErrors(t *testing.T) {
 // TPC-DS has another generator and no written rules: its order keys come from DuckDB's plan.
 func TestDS(t *testing.T) {
 	ctx := context.Background()
-	dir := filepath.Join(t.TempDir(), "data")
-	require.ErrorContains(t, DS.Generate(ctx, dir, 0.001, 2), "at least 0.01") // dsdgen would never end
-	require.NoError(t, DS.Generate(ctx, dir, 0.01, 2))
+	require.ErrorContains(t, DS.Generate(ctx, filepath.Join(t.TempDir(), "data"), 0.001, 2), "at least 0.01") // dsdgen would never end
+	dir := sharedDS(t)
 	tables, err := DS.TablesIn(dir)
 	require.NoError(t, err)
 	require.Len(t, tables, 24)

@@ -241,49 +241,6 @@ func (c *checker) partial(n *Partial) (Distribution, error) {
 	return Distribution{Kind: d.Kind}, nil
 }
 
-// completes reports whether the operator right above an edge's input finishes what op began.
-func completes(e *Edge, op plan.Node) bool {
-	if e.To == nil {
-		return false
-	}
-	found := false
-	plan.Walk(e.To.Root, func(n plan.Node) bool {
-		children := n.Children()
-		if len(children) == 1 {
-			if in, ok := children[0].(*Input); ok && in.Edge == e {
-				switch op.(type) {
-				case *plan.Aggregate:
-					final, ok := n.(*plan.Aggregate)
-					found = ok && keepsSetsApart(op.(*plan.Aggregate), final)
-				case *plan.Distinct:
-					_, found = n.(*plan.Distinct)
-				case *plan.TopN:
-					_, found = n.(*plan.TopN)
-				case *plan.Limit:
-					_, found = n.(*plan.Limit)
-				}
-			}
-		}
-		return !found
-	})
-	return found
-}
-
-// keepsSetsApart reports whether rows of different grouping sets of a partial
-// aggregate are different groups of the final one.
-func keepsSetsApart(partial, final *plan.Aggregate) bool {
-	if len(partial.Sets) < 2 {
-		return true
-	}
-	for i, of := range partial.Groupings {
-		at := len(partial.Groups) + len(partial.Aggs) + i
-		if len(of) == len(partial.Groups) && Key(final.Groups).has(&plan.Ref{Index: at, T: plan.BigInt}) {
-			return true
-		}
-	}
-	return false
-}
-
 func opName(n plan.Node) string {
 	name := fmt.Sprintf("%T", n)
 	for i := len(name) - 1; i >= 0; i-- {

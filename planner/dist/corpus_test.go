@@ -1,4 +1,4 @@
-package dist
+package dist_test
 
 import (
 	"context"
@@ -14,11 +14,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"manta/planner/dist"
+	"manta/planner/dist/disttest"
 	"manta/planner/kernel"
 	"manta/planner/plan"
 )
 
-var every = flag.Bool("every", false, "run every statement under every setting, not under some that take turns")
+var long = flag.Bool("long", false, "run every statement under every setting, not under some that take turns")
 
 // sqlCase is a statement of the corpus, and what is to be run before it.
 type sqlCase struct{ id, setup, query string }
@@ -44,16 +46,16 @@ func readCases(t *testing.T, file, data string) []sqlCase {
 
 // corpusRig is a rig beside a DuckDB that has the same tables and answers in one process.
 type corpusRig struct {
-	*rig
-	oracle *kernel.Conn
-	dir    string
-	tables int
-	mutate bool
-	missed int // exchanges that were taken away, and missed
+	*disttest.Rig
+	oracle  *kernel.Conn
+	dir     string
+	tables  int
+	mutate  bool
+	mutants disttest.Tally
 }
 
 func newCorpusRig(t *testing.T) *corpusRig {
-	r := &corpusRig{rig: newRig(t), dir: t.TempDir()}
+	r := &corpusRig{Rig: disttest.New(t), dir: t.TempDir()}
 	db, err := kernel.Open(kernel.Config{LosslessArrow: true})
 	require.NoError(t, err)
 	r.oracle, err = db.Connect()
@@ -71,14 +73,14 @@ func (r *corpusRig) setup(sql string, files int) {
 	ctx := context.Background()
 	for statement := range strings.SplitSeq(sql, "; ") {
 		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(statement)), "SET ") {
-			r.session += statement + ";"
+			r.Session += statement + ";"
 		}
 	}
-	for _, c := range []*kernel.Conn{r.planning, r.oracle} {
-		require.NoError(r.t, c.Exec(ctx, sql), sql)
+	for _, c := range []*kernel.Conn{r.Planning, r.oracle} {
+		require.NoError(r.T, c.Exec(ctx, sql), sql)
 	}
-	names, err := ask(r.oracle, "SELECT database_name || '.' || schema_name || '.' || table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL")
-	require.NoError(r.t, err)
+	names, err := disttest.Ask(r.oracle, "SELECT database_name || '.' || schema_name || '.' || table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL")
+	require.NoError(r.T, err)
 	for _, name := range names {
 		r.toParquet(name, files)
 	}
@@ -88,7 +90,7 @@ func (r *corpusRig) setup(sql string, files int) {
 func (r *corpusRig) toParquet(name string, files int) {
 	ctx := context.Background()
 	columns, err := r.oracle.Describe(ctx, "FROM "+name)
-	require.NoError(r.t, err)
+	require.NoError(r.T, err)
 	var store, load []string
 	for _, c := range columns {
 		from, to := plan.Ident(c.Name), plan.Ident(c.Name)
@@ -103,28 +105,28 @@ func (r *corpusRig) toParquet(name string, files int) {
 		store = append(store, from+" AS "+plan.Ident(c.Name))
 		load = append(load, to+" AS "+plan.Ident(c.Name))
 	}
-	rows, err := ask(r.oracle, "SELECT count(*) FROM "+name)
-	require.NoError(r.t, err)
+	rows, err := disttest.Ask(r.oracle, "SELECT count(*) FROM "+name)
+	require.NoError(r.T, err)
 	var n int
 	_, err = fmt.Sscan(rows[0], &n)
-	require.NoError(r.t, err)
+	require.NoError(r.T, err)
 	r.tables++
 	base := filepath.Join(r.dir, fmt.Sprintf("table-%d", r.tables))
 	for i := range files {
-		require.NoError(r.t, r.oracle.Exec(ctx, fmt.Sprintf("COPY (SELECT %s FROM %s WHERE rowid >= %d AND rowid < %d) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)",
+		require.NoError(r.T, r.oracle.Exec(ctx, fmt.Sprintf("COPY (SELECT %s FROM %s WHERE rowid >= %d AND rowid < %d) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)",
 			strings.Join(store, ", "), name, n*i/files, n*(i+1)/files, plan.Literal(fmt.Sprintf("%s-%d.parquet", base, i)))))
 	}
 	view := "CREATE VIEW " + name + " AS SELECT " + strings.Join(load, ", ") + " FROM read_parquet(" + plan.Literal(base+"-*.parquet") + ")"
-	for _, c := range []*kernel.Conn{r.planning, r.oracle} {
-		require.NoError(r.t, c.Exec(ctx, "DROP TABLE "+name))
-		require.NoError(r.t, c.Exec(ctx, view))
+	for _, c := range []*kernel.Conn{r.Planning, r.oracle} {
+		require.NoError(r.T, c.Exec(ctx, "DROP TABLE "+name))
+		require.NoError(r.T, c.Exec(ctx, view))
 	}
 }
 
 // outcome runs a statement under one setting: "pass", or a word for what happened and a text about it.
-func (r *corpusRig) outcome(sql string, o Options) (word, about string) {
-	want, failed := ask(r.oracle, sql)
-	p, files, err := r.tryPlace(sql, o)
+func (r *corpusRig) outcome(sql string, o dist.Options) (word, about string) {
+	want, failed := disttest.Ask(r.oracle, sql)
+	p, files, err := r.TryPlace(sql, o)
 	var unsupported *plan.UnsupportedError
 	switch {
 	case err == nil:
@@ -135,9 +137,9 @@ func (r *corpusRig) outcome(sql string, o Options) (word, about string) {
 	default:
 		return "unplanned", err.Error()
 	}
-	got, err := r.tryRun(p, files)
+	got, err := r.TryRun(p, files)
 	if o.Partitions > 1 && r.mutate {
-		r.missed += r.everyExchangeIsMissed(sql, p)
+		r.mutants.Check(r.Rig, sql, p, files)
 	}
 	switch {
 	case failed != nil && err == nil:
@@ -150,7 +152,7 @@ func (r *corpusRig) outcome(sql string, o Options) (word, about string) {
 	sort.Strings(want)
 	sort.Strings(got)
 	if !slices.Equal(want, got) {
-		return "differs", fmt.Sprintf("want %s\ngot  %s\n%s", short(want), short(got), Explain(p, func(*Edge) string { return "" }, nil))
+		return "differs", fmt.Sprintf("want %s\ngot  %s\n%s", short(want), short(got), dist.Explain(p, func(*dist.Edge) string { return "" }, nil))
 	}
 	return "pass", ""
 }
@@ -162,16 +164,19 @@ func short(rows []string) string {
 
 // TestCorpus runs every statement of the corpus of package plan over files.
 func TestCorpus(t *testing.T) {
-	var settings []Options
+	var settings []dist.Options
 	for _, partitions := range []int{1, 2, 3, 16} {
 		for _, broadcast := range []int64{0, 1 << 40} {
-			settings = append(settings, Options{Partitions: partitions, BroadcastBytes: broadcast})
+			settings = append(settings, dist.Options{Partitions: partitions, BroadcastBytes: broadcast})
 		}
 	}
 	for k, files := range []int{1, 5} {
 		t.Run(fmt.Sprintf("%d files", files), func(t *testing.T) {
 			r := newCorpusRig(t)
 			r.mutate = true
+			if *long {
+				r.mutants.Most = 1000
+			}
 			r.setup(`CREATE SCHEMA h;
 				CREATE TABLE h.customer AS SELECT i AS c_custkey FROM range(200) r(i);
 				CREATE TABLE h.orders AS SELECT i AS o_orderkey, i % 211 AS o_custkey FROM range(600) r(i);
@@ -187,7 +192,7 @@ func TestCorpus(t *testing.T) {
 					want = w
 				}
 				for j, o := range settings {
-					if !*every && (i+3*k+j)%8 != 0 {
+					if !*long && (i+3*k+j)%8 != 0 {
 						continue
 					}
 					word, about := r.outcome(c.query, o)
@@ -196,7 +201,7 @@ func TestCorpus(t *testing.T) {
 					}
 				}
 			}
-			require.Greater(t, r.missed, 50)
+			r.mutants.Require(t, 50)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package dist
+package dist_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"manta/planner/dist"
+	"manta/planner/dist/disttest"
 	"manta/planner/internal/randsql"
 	"manta/planner/kernel"
 )
@@ -40,17 +42,17 @@ func TestRandomStatements(t *testing.T) {
 func compareRandom(t *testing.T, world map[string][]string, counts map[string]int) {
 	r := newCorpusRig(t)
 	for name, queries := range world {
-		r.table(r.dir, name, queries...)
-		require.NoError(t, r.oracle.Exec(context.Background(), r.rig.tables[len(r.rig.tables)-1]))
+		r.Table(r.dir, name, queries...)
+		require.NoError(t, r.oracle.Exec(context.Background(), r.Rig.Tables[len(r.Rig.Tables)-1]))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		sql := randsql.Statement(t)
-		o := Options{
+		o := dist.Options{
 			Partitions:     rapid.SampledFrom([]int{1, 2, 3, 16}).Draw(t, "partitions"),
 			BroadcastBytes: rapid.SampledFrom([]int64{0, 1000, 1 << 40}).Draw(t, "broadcast"),
 			ReplicateBytes: rapid.SampledFrom([]int64{0, 0, 2000}).Draw(t, "replicate"),
 		}
-		if _, err := ask(r.oracle, sql); err != nil {
+		if _, err := disttest.Ask(r.oracle, sql); err != nil {
 			var e *kernel.Error
 			if errors.As(err, &e) {
 				counts["error "+e.Type]++

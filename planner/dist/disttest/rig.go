@@ -1,4 +1,4 @@
-package dist
+package disttest
 
 import (
 	"context"
@@ -15,24 +15,27 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"manta/planner/dist"
 	"manta/planner/kernel"
 	"manta/planner/plan"
 	"manta/planner/split"
 )
 
-// rig runs distributed plans without a cluster: real fragments in a real DuckDB,
+// Rig runs distributed plans without a cluster: real fragments in a real DuckDB,
 // one task after the other, with slices of batches for exchanges. What it gives
 // must be what DuckDB gives for the original text.
-type rig struct {
-	t        *testing.T
-	planning *kernel.Conn
-	running  *kernel.DB
-	tables   []string
-	views    int
-	session  string // statements that every task's connection begins with
+type Rig struct {
+	T        *testing.T
+	Planning *kernel.Conn
+	Tables   []string // the statements that make the tables' views
+	Session  string   // statements that every task's connection begins with
+
+	running *kernel.DB
+	views   int
 }
 
-func newRig(t *testing.T) *rig {
+// New opens a rig that lasts as long as the test.
+func New(t *testing.T) *Rig {
 	planning, err := kernel.Open(kernel.Config{DisabledOptimizers: kernel.PlanningDisabled})
 	require.NoError(t, err)
 	running, err := kernel.Open(kernel.Config{DisabledOptimizers: kernel.ExecutingDisabled, LosslessArrow: true})
@@ -44,41 +47,43 @@ func newRig(t *testing.T) *rig {
 		require.NoError(t, planning.Close())
 		require.NoError(t, running.Close())
 	})
-	return &rig{t: t, planning: conn, running: running}
+	return &Rig{T: t, Planning: conn, running: running}
 }
 
-// table makes a table of Parquet files, each the result of one query.
-func (r *rig) table(dir, name string, queries ...string) {
+// Table makes a table of Parquet files, each the result of one query.
+func (r *Rig) Table(dir, name string, queries ...string) {
 	for i, q := range queries {
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.parquet", name, i))
-		r.exec("COPY (" + q + ") TO " + plan.Literal(path) + " (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+		r.Exec("COPY (" + q + ") TO " + plan.Literal(path) + " (FORMAT parquet, ROW_GROUP_SIZE 2048)")
 	}
-	r.view(name, filepath.Join(dir, name+"-*.parquet"))
+	r.View(name, filepath.Join(dir, name+"-*.parquet"))
 }
 
-func (r *rig) view(name, glob string) {
+// View makes a table of existing files.
+func (r *Rig) View(name, glob string) {
 	statement := "CREATE VIEW " + name + " AS SELECT * FROM read_parquet(" + plan.Literal(glob) + ")"
-	r.exec(statement)
-	r.tables = append(r.tables, statement)
+	r.Exec(statement)
+	r.Tables = append(r.Tables, statement)
 }
 
-func (r *rig) exec(sql string) {
-	require.NoError(r.t, r.planning.Exec(context.Background(), sql), sql)
+// Exec runs a statement on the planning connection.
+func (r *Rig) Exec(sql string) {
+	require.NoError(r.T, r.Planning.Exec(context.Background(), sql), sql)
 }
 
-// rows runs a query in one process and gives its rows as texts.
-func (r *rig) rows(db *kernel.DB, sql string) []string {
+// Rows runs a query in one process and gives its rows as texts.
+func (r *Rig) Rows(db *kernel.DB, sql string) []string {
 	conn, err := db.Connect()
-	require.NoError(r.t, err)
+	require.NoError(r.T, err)
 	defer conn.Close()
-	require.NoError(r.t, conn.Exec(context.Background(), kernel.NoRangeMergeJoin))
-	out, err := ask(conn, sql)
-	require.NoError(r.t, err, sql)
+	require.NoError(r.T, conn.Exec(context.Background(), kernel.NoRangeMergeJoin))
+	out, err := Ask(conn, sql)
+	require.NoError(r.T, err, sql)
 	return out
 }
 
-// ask runs a query and gives its rows as texts.
-func ask(conn *kernel.Conn, sql string) ([]string, error) {
+// Ask runs a query and gives its rows as texts.
+func Ask(conn *kernel.Conn, sql string) ([]string, error) {
 	batches, err := collect(conn, sql)
 	defer release(batches)
 	return texts(batches), err
@@ -124,16 +129,17 @@ func texts(batches []arrow.RecordBatch) []string {
 	return out
 }
 
-// place plans and places a query.
-func (r *rig) place(sql string, o Options) (*Plan, map[string]File) {
-	p, files, err := r.tryPlace(sql, o)
-	require.NoError(r.t, err, sql)
+// Place plans and places a query.
+func (r *Rig) Place(sql string, o dist.Options) (*dist.Plan, map[string]dist.File) {
+	p, files, err := r.TryPlace(sql, o)
+	require.NoError(r.T, err, sql)
 	return p, files
 }
 
-func (r *rig) tryPlace(sql string, o Options) (*Plan, map[string]File, error) {
+// TryPlace is Place for a statement that may be refused.
+func (r *Rig) TryPlace(sql string, o dist.Options) (*dist.Plan, map[string]dist.File, error) {
 	ctx := context.Background()
-	text, err := r.planning.Plan(ctx, sql)
+	text, err := r.Planning.Plan(ctx, sql)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +147,7 @@ func (r *rig) tryPlace(sql string, o Options) (*Plan, map[string]File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	estimates, err := r.planning.PlanCardinalities(ctx, sql)
+	estimates, err := r.Planning.PlanCardinalities(ctx, sql)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +155,7 @@ func (r *rig) tryPlace(sql string, o Options) (*Plan, map[string]File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files := map[string]File{}
+	files := map[string]dist.File{}
 	plan.Walk(root, func(n plan.Node) bool {
 		if get, ok := n.(*plan.Get); ok {
 			for _, path := range get.Files {
@@ -166,20 +172,20 @@ func (r *rig) tryPlace(sql string, o Options) (*Plan, map[string]File, error) {
 		}
 		return bytes, rows
 	}
-	placed, err := Place(root, o)
+	placed, err := dist.Place(root, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := Cut(placed, o.Partitions)
+	p := dist.Cut(placed, o.Partitions)
 	return p, files, p.Travels()
 }
 
-func (r *rig) file(path string) File {
-	batches, err := collect(r.planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
+func (r *Rig) file(path string) dist.File {
+	batches, err := collect(r.Planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
 		plan.Literal(path)+") GROUP BY ALL ORDER BY ALL")
-	require.NoError(r.t, err)
+	require.NoError(r.T, err)
 	defer release(batches)
-	f := File{Path: path}
+	f := dist.File{Path: path}
 	for _, b := range batches {
 		for i := range int(b.NumRows()) {
 			f.Groups = append(f.Groups, split.RowGroup{Rows: b.Column(1).(*array.Int64).Value(i), Bytes: b.Column(2).(*array.Int64).Value(i)})
@@ -188,16 +194,22 @@ func (r *rig) file(path string) File {
 	return f
 }
 
-// run runs a plan and gives the rows of its result.
-func (r *rig) run(p *Plan, files map[string]File) []string {
-	out, err := r.tryRun(p, files)
-	require.NoError(r.t, err)
+// Run runs a plan and gives the rows of its result.
+func (r *Rig) Run(p *dist.Plan, files map[string]dist.File) []string {
+	out, err := r.TryRun(p, files)
+	require.NoError(r.T, err)
 	return out
 }
 
-func (r *rig) tryRun(p *Plan, files map[string]File) ([]string, error) {
-	require.NoError(r.t, Check(p))
-	queues := map[*Edge][][]arrow.RecordBatch{} // by reader
+// TryRun is Run for a plan whose rows may be an error.
+func (r *Rig) TryRun(p *dist.Plan, files map[string]dist.File) ([]string, error) {
+	require.NoError(r.T, dist.Check(p))
+	return r.Unchecked(p, files)
+}
+
+// Unchecked runs a plan whatever dist.Check thinks of it.
+func (r *Rig) Unchecked(p *dist.Plan, files map[string]dist.File) ([]string, error) {
+	queues := map[*dist.Edge][][]arrow.RecordBatch{} // by reader
 	defer func() {
 		for _, q := range queues {
 			for _, b := range q {
@@ -215,19 +227,19 @@ func (r *rig) tryRun(p *Plan, files map[string]File) ([]string, error) {
 	return texts(queues[p.Result][0]), nil
 }
 
-func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues map[*Edge][][]arrow.RecordBatch) error {
+func (r *Rig) task(p *dist.Plan, s *dist.Stage, task int, files map[string]dist.File, queues map[*dist.Edge][][]arrow.RecordBatch) error {
 	conn, err := r.running.Connect()
-	require.NoError(r.t, err)
+	require.NoError(r.T, err)
 	defer conn.Close()
-	for _, statement := range append(s.Setup(), r.session) {
+	for _, statement := range append(s.Setup(), r.Session) {
 		if statement != "" {
-			require.NoError(r.t, conn.Exec(context.Background(), statement))
+			require.NoError(r.T, conn.Exec(context.Background(), statement))
 		}
 	}
-	f, err := s.Fragment(task, Names{
-		View: func(e *Edge) string { r.views++; return fmt.Sprintf("edge_%d_%d", e.ID, r.views) },
-		Shares: func(paths []string) []File {
-			out := make([]File, len(paths))
+	f, err := s.Fragment(task, dist.Names{
+		View: func(e *dist.Edge) string { r.views++; return fmt.Sprintf("edge_%d_%d", e.ID, r.views) },
+		Shares: func(paths []string) []dist.File {
+			out := make([]dist.File, len(paths))
 			for i, p := range paths {
 				out[i] = files[p]
 			}
@@ -238,16 +250,16 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 		return err
 	}
 	for _, in := range f.Inputs {
-		types := make([]string, len(in.Edge.Keep))
-		for i, c := range in.Edge.Keep {
-			types[i] = "CAST(NULL AS " + travelType(in.Edge.Types[c]).String() + ") AS " + columnName(i)
+		types := in.Edge.TravelTypes()
+		for i, t := range types {
+			types[i] = "CAST(NULL AS " + t + ") AS " + columnName(i)
 		}
 		rows, err := conn.Query(context.Background(), "SELECT "+strings.Join(types, ", ")+" WHERE FALSE")
-		require.NoError(r.t, err)
+		require.NoError(r.T, err)
 		schema := rows.Schema()
 		rows.Close()
 		drop, err := conn.RegisterStream(in.View, &queue{schema: schema, batches: queues[in.Edge][task]})
-		require.NoError(r.t, err)
+		require.NoError(r.T, err)
 		queues[in.Edge][task] = nil
 		defer drop()
 	}
@@ -268,7 +280,7 @@ func (r *rig) task(p *Plan, s *Stage, task int, files map[string]File, queues ma
 }
 
 // send routes one batch row by row: slow, and hard to get wrong.
-func (r *rig) send(e *Edge, f *Fragment, task int, b arrow.RecordBatch, to [][]arrow.RecordBatch) {
+func (r *Rig) send(e *dist.Edge, f *dist.Fragment, task int, b arrow.RecordBatch, to [][]arrow.RecordBatch) {
 	columns := make([]arrow.Array, len(e.Keep))
 	fields := make([]arrow.Field, len(e.Keep))
 	for i, k := range e.Keep {
@@ -279,21 +291,23 @@ func (r *rig) send(e *Edge, f *Fragment, task int, b arrow.RecordBatch, to [][]a
 	defer part.Release()
 	give := func(reader int, first, end int64) { to[reader] = append(to[reader], part.NewSlice(first, end)) }
 	switch e.Kind {
-	case Gather, Pin:
+	case dist.Gather, dist.Pin:
 		give(0, 0, b.NumRows())
-	case Forward:
+	case dist.Forward:
 		give(task, 0, b.NumRows())
-	case Broadcast:
+	case dist.Broadcast:
 		for reader := range to {
 			give(reader, 0, b.NumRows())
 		}
-	case Hash:
+	case dist.Hash:
 		route := b.Column(f.Routing[e]).(*array.Uint32)
 		for i := range b.NumRows() {
 			give(int(route.Value(int(i))), i, i+1)
 		}
 	}
 }
+
+func columnName(i int) string { return fmt.Sprintf("c%d", i) }
 
 type queue struct {
 	schema  *arrow.Schema
@@ -311,10 +325,10 @@ func (q *queue) Next() (arrow.RecordBatch, error) {
 	return b, nil
 }
 
-// variants are the settings under which every query must give the same rows:
+// Variants are the settings under which every query must give the same rows:
 // every exchange that can be, as few as can be, and what estimates choose.
-func variants() []Options {
-	return []Options{
+func Variants() []dist.Options {
+	return []dist.Options{
 		{Partitions: 1, BroadcastBytes: 1 << 40},
 		{Partitions: 2},
 		{Partitions: 2, BroadcastBytes: 1 << 40},
@@ -324,12 +338,12 @@ func variants() []Options {
 	}
 }
 
-// same compares rows; ordered says that their order counts.
-func (r *rig) same(sql string, want, got []string, ordered bool, o Options) {
+// Same compares rows; ordered says that their order counts.
+func (r *Rig) Same(sql string, want, got []string, ordered bool, o dist.Options) {
 	if !ordered {
 		want, got = slices.Clone(want), slices.Clone(got)
 		sort.Strings(want)
 		sort.Strings(got)
 	}
-	require.Equal(r.t, want, got, "%s\npartitions %d, replicate %d, broadcast %d", sql, o.Partitions, o.ReplicateBytes, o.BroadcastBytes)
+	require.Equal(r.T, want, got, "%s\npartitions %d, replicate %d, broadcast %d", sql, o.Partitions, o.ReplicateBytes, o.BroadcastBytes)
 }
