@@ -1,9 +1,11 @@
 package objectstore
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -13,6 +15,22 @@ const (
 	exactAbove  = 64 << 20 // capacities above are not rounded to a size class
 	idleReserve = 16 << 20 // cached memory that a store keeps for good
 )
+
+// hugePage is the size of what the system can map with one fault. A fresh page of 4 KiB costs one too, which takes ten
+// times longer than copying a value into it.
+const hugePage = 2 << 20
+
+// runFor is how much memory is mapped at once for buffers of a capacity, to be cut into them: as much as makes most of
+// it huge pages.
+func runFor(capacity int64) int64 {
+	switch {
+	case capacity <= hugePage/2:
+		return hugePage
+	case capacity < 2*hugePage:
+		return 4 * hugePage
+	}
+	return capacity
+}
 
 var pageSize = int64(os.Getpagesize())
 
@@ -35,7 +53,7 @@ func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 // alignedHeap returns n bytes of the Go heap that start at a multiple of alignment.
 func alignedHeap(n int) []byte {
 	b := make([]byte, n+alignment-1)
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (alignment - 1)
+	skip := -int(address(b)) & (alignment - 1)
 	return b[skip : skip+n : skip+n]
 }
 
@@ -69,20 +87,31 @@ func (p *buffers) reuse(capacity int64) []byte {
 	return b
 }
 
-// begin counts a buffer that is about to be mapped. used is what the budget counts, this buffer included: cached
-// buffers go so that both together stay within the limit.
-func (p *buffers) begin(capacity, used int64) {
+// begin counts buffers that are about to be mapped, and says how many. used is what the budget counts, one buffer
+// included: cached buffers go so that both together stay within the limit.
+func (p *buffers) begin(capacity, used int64) (n int64) {
 	p.trim(p.limit - used)
-	p.mapped += capacity
+	n = 1
+	run := runFor(capacity)
+	if more := run / capacity; p.shared == nil && used+p.cached+(more-1)*capacity <= p.limit && run <= p.limit/16 {
+		n = more
+	}
+	p.mapped += n * capacity
 	p.peak = max(p.peak, p.mapped)
+	return n
 }
 
-// mapFresh maps memory. It needs no lock.
-func (p *buffers) mapFresh(capacity int64) (b []byte, name string, err error) {
-	if p.shared != nil {
+// mapFresh maps n buffers, one after the other in memory. It needs no lock.
+func (p *buffers) mapFresh(n, capacity int64) (b []byte, name string, err error) {
+	switch size := n * capacity; {
+	case p.shared != nil:
 		b, name, err = p.shared.get(capacity)
-	} else if b, err = mapMemory(int(capacity)); err == nil {
-		adviseHuge(b)
+	case size < hugePage:
+		b, err = mapMemory(int(size))
+	default:
+		if b, err = mapAligned(int(size), hugePage); err == nil {
+			adviseHuge(b)
+		}
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("map %s of memory: %w", bytesText(capacity), err)
@@ -90,20 +119,30 @@ func (p *buffers) mapFresh(capacity int64) (b []byte, name string, err error) {
 	return b, name, nil
 }
 
-// end takes note of what became of begin.
-func (p *buffers) end(b []byte, name string, capacity int64) {
+// end takes note of what became of begin. The first buffer is the caller's, the others are kept.
+func (p *buffers) end(b []byte, name string, n, capacity int64) []byte {
 	if b == nil {
-		p.mapped -= capacity
+		p.mapped -= n * capacity
 		p.mapFailures++
-	} else if name != "" {
+		return nil
+	}
+	if name != "" {
 		p.names[unsafe.SliceData(b)] = name
 	}
+	for at := capacity; at < n*capacity; at += capacity {
+		p.keep(b[at : at+capacity : at+capacity])
+	}
+	return b[:capacity:capacity]
 }
 
 // put takes a buffer back.
 func (p *buffers) put(b []byte) {
 	b = b[:cap(b)]
 	poison(b)
+	p.keep(b)
+}
+
+func (p *buffers) keep(b []byte) {
 	p.free[int64(cap(b))] = append(p.free[int64(cap(b))], b)
 	p.cached += int64(cap(b))
 }
@@ -112,6 +151,9 @@ func (p *buffers) put(b []byte) {
 // period ago, and says whether there is anything left to look at later.
 func (p *buffers) relax(now time.Time, period time.Duration) bool {
 	if now.Sub(p.relaxed) >= period {
+		for _, list := range p.free { // what is kept should be neighbours: a huge page goes as a whole
+			slices.SortFunc(list, func(a, b []byte) int { return cmp.Compare(address(a), address(b)) })
+		}
 		p.trim(max(p.cached-p.least, idleReserve))
 		p.least, p.relaxed = p.cached, now
 	}
@@ -133,6 +175,8 @@ func (p *buffers) trim(keep int64) {
 		}
 	}
 }
+
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 func (p *buffers) setList(capacity int64, list [][]byte) {
 	if len(list) == 0 {

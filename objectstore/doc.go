@@ -15,8 +15,9 @@
 //
 //   - Memory, large values: each in mapped memory outside the Go heap, recycled by size class, read in place. With
 //     Config.Shared it is a file in shared memory that other processes of the node map read-only; its pages are
-//     reserved when it is made, so that a full /dev/shm is an error and never a fault. Fresh shared pages cost about
-//     as much as filling them; recycled ones nothing. Rounding wastes at most an eighth.
+//     reserved when it is made, so that a full /dev/shm is an error and never a fault. Fresh pages cost more than
+//     filling them, recycled ones nothing: what was freed is kept for ten seconds, and what is mapped, is mapped in
+//     runs that are huge pages if the system has some. Rounding wastes at most an eighth.
 //   - Memory, small values: one after the other in pages of up to 256 KiB, so that nothing is spent on the single
 //     value but a record of 52 bytes and a few bytes of index, all outside the Go heap and beside the limit. A page
 //     is what is written, dropped and counted. The price is that one pinned value keeps its page.

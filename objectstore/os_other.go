@@ -13,6 +13,8 @@ import (
 
 func mapMemory(n int) ([]byte, error) { return alignedHeap(n), nil }
 
+func mapAligned(n, _ int) ([]byte, error) { return alignedHeap(n), nil }
+
 func unmapMemory([]byte) error { return nil }
 
 func lockFile(*os.File) error { return nil }

@@ -6,15 +6,46 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // mapMemory returns n zeroed bytes outside the Go heap, aligned to a page. Outside, because the collector
 // lets the heap grow to twice of what lives in it: a store that fills its limit would cost the limit again.
 func mapMemory(n int) ([]byte, error) {
-	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	return mapAt(-1, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-func unmapMemory(b []byte) error { return syscall.Munmap(b) }
+// mapAligned is mapMemory at a multiple of align, which is a power of two.
+func mapAligned(n, align int) ([]byte, error) {
+	b, err := mapMemory(n + align)
+	if err != nil {
+		return nil, err
+	}
+	skip := -int(address(b)) & (align - 1)
+	if err := errors.Join(unmapMemory(b[:skip:skip]), unmapMemory(b[skip+n:])); err != nil {
+		return nil, errors.Join(err, unmapMemory(b))
+	}
+	return b[skip : skip+n : skip+n], nil
+}
+
+func mapAt(fd, n, prot, flags int) ([]byte, error) {
+	p, err := unix.MmapPtr(fd, 0, nil, uintptr(n), prot, flags)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(p), n), nil
+}
+
+// unmapMemory gives back what was mapped, all of it or whole pages.
+func unmapMemory(b []byte) error {
+	if cap(b) == 0 {
+		return nil
+	}
+	b = b[:cap(b)]
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
+}
 
 // lockFile takes the lock or returns errLockHeld. The system drops the lock with the process.
 func lockFile(f *os.File) error {
@@ -49,5 +80,5 @@ func mapFile(f *os.File, n int64, write bool) ([]byte, error) {
 	if write {
 		prot |= syscall.PROT_WRITE
 	}
-	return syscall.Mmap(int(f.Fd()), 0, int(n), prot, syscall.MAP_SHARED)
+	return mapAt(int(f.Fd()), int(n), prot, syscall.MAP_SHARED)
 }

@@ -144,16 +144,16 @@ func (s *Store) place(e *entry) {
 func (s *Store) allocate(n int64, reserved int64) ([]byte, error) {
 	buf, err := s.pool.reuse(reserved), error(nil)
 	if buf == nil {
-		s.pool.begin(reserved, s.mem.used)
+		count := s.pool.begin(reserved, s.mem.used)
 		var name string
 		if s.pool.shared != nil {
 			s.mu.Unlock()
 		}
-		buf, name, err = s.pool.mapFresh(reserved)
+		buf, name, err = s.pool.mapFresh(count, reserved)
 		if s.pool.shared != nil {
 			s.mu.Lock()
 		}
-		s.pool.end(buf, name, reserved)
+		buf = s.pool.end(buf, name, count, reserved)
 	}
 	if err != nil {
 		s.mem.give(reserved)

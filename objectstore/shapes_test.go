@@ -495,14 +495,4 @@ func TestBadDirectories(t *testing.T) {
 		requireEmpty(t, s)
 		require.NoError(t, s.Close())
 	})
-	t.Run("read only", func(t *testing.T) {
-		if os.Geteuid() == 0 {
-			t.Skip("the superuser may write anywhere")
-		}
-		dir := t.TempDir()
-		require.NoError(t, os.Chmod(dir, 0o500))
-		_, err := Open(Config{Dir: dir})
-		require.ErrorIs(t, err, os.ErrPermission)
-		require.ErrorContains(t, err, dir)
-	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // relaxEvery is how long memory is kept for the next values without being needed.
-const relaxEvery = 2 * time.Second
+const relaxEvery = 10 * time.Second
 
 // spiller is one of the goroutines that write dirty values to disk when memory gets short. Each fills files of
 // its own. They also remove files that nobody needs, and compact those that are mostly dead.
