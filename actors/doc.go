@@ -51,7 +51,7 @@
 // own, between nodes of one process through a Hub. Either may lose, repeat and
 // reorder them. A request is sent again until it is answered or its deadline is
 // over, and package once makes it run at most once. Bulk never goes this way: it
-// has the gRPC server (Node.Conn), and the object store.
+// has the gRPC server (Node.Conn), byte streams to the same address for services that move rows (Node.Stream), and the object store.
 //
 // Membership has gRPC calls of its own (Join, Heartbeat, Leave), so that a
 // backlog of control messages cannot kill a node.

@@ -47,6 +47,8 @@ type Node struct {
 	links   *links
 	server  *grpc.Server
 	lis     net.Listener
+	bulk    *bulkListener // of lis, once serving
+	streams Streams
 
 	applying   sync.Mutex // serializes applyNodes
 	background group      // goroutines of the node
@@ -131,9 +133,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 		n.background.goRun(n.head.run)
 	}
 	n.serving = make(chan struct{})
+	n.bulk = newBulkListener(n.lis, &n.streams, n.cfg.Token)
 	go func() {
 		defer close(n.serving)
-		_ = n.server.Serve(n.lis)
+		_ = n.server.Serve(n.bulk)
 	}()
 	if n.member != nil {
 		if err := n.member.join(ctx); err != nil {
@@ -392,4 +395,5 @@ func (n *Node) closeServer() {
 		<-graceful
 	}
 	<-n.serving
+	n.bulk.wait()
 }

@@ -100,7 +100,7 @@ func (g *guard) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo
 	return next(srv, s)
 }
 
-// check compares the tokens in constant time.
+// check refuses a call without the cluster's token.
 func (g *guard) check(ctx context.Context) error {
 	if g.token == "" {
 		return nil
@@ -110,11 +110,16 @@ func (g *guard) check(ctx context.Context) error {
 	if len(got) != 1 {
 		return status.Error(codes.Unauthenticated, "the cluster wants a token")
 	}
-	want, have := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(got[0]))
-	if subtle.ConstantTimeCompare(want[:], have[:]) != 1 {
-		return status.Error(codes.Unauthenticated, "the token is not the cluster's")
+	if !sameToken(g.token, got[0]) {
+		return status.Error(codes.Unauthenticated, tokenRefusal)
 	}
 	return nil
+}
+
+// sameToken compares in constant time.
+func sameToken(want, have string) bool {
+	w, h := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(have))
+	return subtle.ConstantTimeCompare(w[:], h[:]) == 1
 }
 
 func (g *guard) recover(method string, err *error) {

@@ -24,9 +24,10 @@
 // # Streaming
 //
 // A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Within the node a
-// batch is handed over as it is. Between nodes it crosses a gRPC stream, one for each pair of nodes and direction, as one
-// Arrow IPC block; the receiving loop never blocks, since only what was granted is sent. Grants and CLOSED come back on
-// the other direction of the stream, where no data is in their way. A link has a goroutine to send and one to receive at
+// batch is handed over as it is. Between nodes it crosses a TCP connection, one for each pair of nodes and direction, as one
+// Arrow IPC block in a frame (wire.go): the buffers of the batch go to the system as they lie, and come from it straight to
+// where the reader finds them. The receiving loop waits for nothing but bytes, since only what was granted is sent. Grants and
+// CLOSED come back on the other direction, where no data is in their way. A link has a goroutine to send and one to receive at
 // each end, so no task waits for the network with its slot; a channel costs no goroutine. A writer waits for a reader that takes
 // nothing only while no other reader of it waits for rows: else it parks them on disk (parking.go), so that readers need not
 // read in step.

@@ -7,14 +7,13 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"manta/actors"
 	"manta/shuffle/shufflepb"
 )
 
-// farBlocks fetches blocks for one reader: one stream to each node that has some. It is for one goroutine.
+// farBlocks fetches blocks for one reader: over one connection to each node that has some. It is for one goroutine.
 type farBlocks struct {
 	s       *Service
 	e       *Edge
@@ -24,9 +23,8 @@ type farBlocks struct {
 }
 
 type farStream struct {
-	stream grpc.ClientStream
-	cancel context.CancelFunc
-	used   []*shufflepb.Ref // to be given back with the next request
+	wire *wire
+	used []*shufflepb.Ref // to be given back with the next request
 }
 
 var errReply = errors.New("shuffle: unexpected reply")
@@ -39,26 +37,20 @@ func (b *farBlocks) to(node actors.NodeID) (*farStream, error) {
 	if f := b.streams[node]; f != nil {
 		return f, nil
 	}
-	conn, err := b.s.node.Conn(node)
+	w, err := b.s.dial(b.ctx, node, fetchService)
 	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(b.ctx)
-	stream, err := conn.NewStream(ctx, &dataService.Streams[1], fetchMethod, callOptions()...)
-	if err != nil {
-		cancel()
 		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	if b.streams == nil {
 		b.streams = map[actors.NodeID]*farStream{}
 	}
-	f := &farStream{stream: stream, cancel: cancel}
+	f := &farStream{wire: w}
 	b.streams[node] = f
 	return f, nil
 }
 
-// fetch asks for a block and hands its parts, in order, to take, which frees them.
-func (b *farBlocks) fetch(q queuedRef, take func(*frame) error) error {
+// fetch asks for a block and calls take for each of its parts, in order, to read its n bytes.
+func (b *farBlocks) fetch(q queuedRef, take func(w *wire, n int64) error) error {
 	f, err := b.to(b.e.Producers[q.producer])
 	if err != nil {
 		return err
@@ -70,19 +62,22 @@ func (b *farBlocks) fetch(q queuedRef, take func(*frame) error) error {
 	}
 	total := q.ref.GetSize()
 	for at := int64(0); ; {
-		var part frame
-		if err := f.stream.RecvMsg(&part); err != nil {
+		part, err := f.wire.recv()
+		if err != nil {
 			return fmt.Errorf("%w: %w", ErrPeer, err)
 		}
-		n := int64(part.size())
+		n := part.size
 		switch {
 		case part.kind == frameFail:
-			return decodeFailure(part.bytes())
+			text, err := f.wire.text(smallBytes)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrPeer, err)
+			}
+			return decodeFailure(text)
 		case part.kind != framePart || int64(part.a) != total || int64(part.b) != at || n > total-at || n == 0 && total > 0:
-			part.free()
 			return fmt.Errorf("%w: part of %d bytes at %d of %d", errReply, n, part.b, part.a)
 		}
-		if err := take(&part); err != nil {
+		if err := take(f.wire, n); err != nil {
 			return err
 		}
 		f.used = f.used[len(req.Release):] // an answer: the request, and its releases, arrived
@@ -99,10 +94,7 @@ func (b *farBlocks) send(f *farStream, kind frameKind, req *shufflepb.Fetch) err
 		return err
 	}
 	b.control++
-	if err := f.stream.SendMsg(&frame{kind: kind, payload: small(data)}); err != nil {
-		if err == io.EOF {
-			err = f.stream.RecvMsg(&frame{}) // the reason
-		}
+	if err := f.wire.send(outgoing{f: frame{kind: kind}, text: data}); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	return nil
@@ -115,28 +107,30 @@ func (b *farBlocks) release(q queuedRef) {
 	}
 }
 
-// flush gives back what is left to give, and ends the streams once the other nodes have seen it.
+// flush gives back what is left to give, and ends the connections once the other nodes have seen it.
 func (b *farBlocks) flush() {
 	for node, f := range b.streams {
 		if len(f.used) > 0 && b.send(f, frameRelease, &shufflepb.Fetch{Job: string(b.e.Job), Release: f.used}) != nil {
 			continue
 		}
-		if f.stream.CloseSend() == nil && errors.Is(f.stream.RecvMsg(&frame{}), io.EOF) {
-			f.used = nil // all was read
+		if f.wire.end() == nil {
+			if _, err := f.wire.recv(); err == io.EOF {
+				f.used = nil // all was read
+			}
 		}
 		if len(f.used) > 0 {
 			continue
 		}
-		f.cancel()
+		f.wire.close()
 		delete(b.streams, node)
 	}
 }
 
-// close ends the streams. It returns the number of requests, and the references that may not have been given back.
+// close ends the connections. It returns the number of requests, and the references that may not have been given back.
 func (b *farBlocks) close() (control int64, owed map[actors.NodeID][]*shufflepb.Ref) {
 	owed = map[actors.NodeID][]*shufflepb.Ref{}
 	for node, f := range b.streams {
-		f.cancel()
+		f.wire.close()
 		if len(f.used) > 0 {
 			owed[node] = f.used
 		}

@@ -3,10 +3,9 @@ package shuffle
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
+	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"manta/actors"
@@ -14,8 +13,8 @@ import (
 	"manta/shuffle/shufflepb"
 )
 
-// link is the sending end of the stream to one other node. All channels to that node share it. It is opened with its first
-// channel and closed with its last.
+// link is the sending end of the connection to one other node. All channels to that node share it. It is opened with its
+// first channel and closed with its last.
 type link struct {
 	s    *Service
 	node actors.NodeID
@@ -23,7 +22,7 @@ type link struct {
 	gone bool // guarded by Service.mu; not to be joined any more
 
 	once   sync.Once
-	stream grpc.ClientStream // set by once
+	wire   *wire // set by once
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -38,12 +37,6 @@ type link struct {
 	closing  bool                       // no channel is left
 	stopped  bool                       // transmit has ended
 	err      error
-}
-
-// outgoing is a frame in line: a small one, or a block that goes in parts.
-type outgoing struct {
-	f     frame
-	block *shared // held, or nil
 }
 
 // link returns the link to a node, held: release it once.
@@ -77,14 +70,8 @@ func (s *Service) link(node actors.NodeID) (*link, error) {
 }
 
 func (l *link) connect() {
-	conn, err := l.s.node.Conn(l.node)
-	if err == nil {
-		l.stream, err = conn.NewStream(l.ctx, &dataService.Streams[0], linkMethod, callOptions()...)
-	}
-	if err == nil {
-		err = l.send(outgoing{f: frame{kind: frameHello, payload: small([]byte(l.s.node.ID()))}})
-	}
-	if err != nil {
+	var err error
+	if l.wire, err = l.s.dial(l.ctx, l.node, linkService); err != nil {
 		l.fail(l.lost(err))
 		return
 	}
@@ -92,17 +79,17 @@ func (l *link) connect() {
 	l.s.running.Go(l.transmit)
 }
 
-// lost is the error of a broken stream.
+// lost is the error of a broken connection.
 func (l *link) lost(err error) error { return fmt.Errorf("%w: node %s: %w", ErrPeer, l.node, err) }
 
 // receive hands what the other node says to the channels. It never waits for anything else.
 func (l *link) receive() {
+	defer l.wire.close()
 	defer l.cancel(nil)
 	for {
-		var f frame
-		err := l.stream.RecvMsg(&f)
+		f, err := l.wire.recv()
 		if err != nil {
-			if cause := context.Cause(l.ctx); cause != nil && err != io.EOF {
+			if cause := context.Cause(l.ctx); cause != nil {
 				err = cause
 			}
 			l.fail(l.lost(err))
@@ -112,19 +99,22 @@ func (l *link) receive() {
 		c := l.channels[f.channel]
 		l.mu.Unlock()
 		switch {
+		case f.kind == frameFail && (f.channel == 0 || c != nil):
+			text, _ := l.wire.text(smallBytes) // what is cut off is still a reason
+			why := decodeFailure(text)
+			if f.channel == 0 {
+				l.fail(l.lost(why))
+				return
+			}
+			c.failed(fmt.Errorf("shuffle: node %s: %w", l.node, why))
 		case c == nil:
-			f.free()
 		case f.kind == frameGrant:
-			f.free()
 			c.grant(credit.Grant{Total: int64(f.a), Consumed: int64(f.b), Window: int64(f.c)})
 		case f.kind == frameClosed:
-			f.free()
 			c.closed()
-		case f.kind == frameFail:
-			c.failed(fmt.Errorf("shuffle: node %s: %w", l.node, decodeFailure(f.bytes())))
 		default:
-			f.free()
 			l.fail(l.lost(fmt.Errorf("%w: kind %d", errFrame, f.kind)))
+			return
 		}
 	}
 }
@@ -166,7 +156,7 @@ func (l *link) failure() error {
 	return l.err
 }
 
-// release gives a hold back. The last one closes the stream, after everything that was sent.
+// release gives a hold back. The last one ends the connection, after everything that was sent.
 func (l *link) release() {
 	l.s.mu.Lock()
 	l.refs--
@@ -194,8 +184,8 @@ func (l *link) send(o outgoing) error {
 		return l.err // nil for a moment: receive is about to fail the channels
 	}
 	if o.block != nil {
-		l.bytes += int64(len(o.block.data))
-		l.s.usage.line(int64(len(o.block.data)))
+		l.bytes += o.block.size
+		l.s.usage.line(o.block.size)
 	}
 	l.out.push(o)
 	l.mu.Unlock()
@@ -214,16 +204,31 @@ func (l *link) full(wake chan struct{}) bool {
 	return true
 }
 
+// What transmit sends with one call to the system: enough that the call costs little beside its bytes.
+const (
+	sendBytes  = 1 << 20
+	sendFrames = 64
+)
+
 // transmit sends what is in line, in order, so that no writer waits for the network while it holds a slot.
 func (l *link) transmit() {
 	defer l.abandon()
+	var batch []outgoing
 	for {
 		l.mu.Lock()
-		if l.out.len() == 0 {
-			closing := l.closing
-			l.mu.Unlock()
+		batch = batch[:0]
+		for size := int64(0); l.out.len() > 0 && size < sendBytes && len(batch) < sendFrames; {
+			o := l.out.pop()
+			if o.block != nil {
+				size += o.block.size
+			}
+			batch = append(batch, o)
+		}
+		closing := l.closing
+		l.mu.Unlock()
+		if len(batch) == 0 {
 			if closing {
-				_ = l.stream.CloseSend()
+				_ = l.wire.end()
 				return
 			}
 			select {
@@ -233,36 +238,27 @@ func (l *link) transmit() {
 				return
 			}
 		}
-		o := l.out.pop()
-		l.mu.Unlock()
-		err := l.write(&o)
-		l.sent(o)
+		err := l.wire.send(batch...)
+		for _, o := range batch {
+			l.sent(o)
+		}
+		clear(batch)
 		if err != nil {
-			if cause := context.Cause(l.ctx); cause != nil {
-				err = cause
-			}
-			if err != io.EOF { // else receive gets the reason, and fails the channels
-				l.fail(l.lost(err))
-			}
+			l.broken(err)
 			return
 		}
 	}
 }
 
-// write sends a frame, a block in as many parts as it needs.
-func (l *link) write(o *outgoing) error {
-	if o.block == nil {
-		return l.stream.SendMsg(&o.f)
+// broken fails the link after a send failed. The other end may have said why before it left: receive gets to that first.
+func (l *link) broken(err error) {
+	if cause := context.Cause(l.ctx); cause != nil {
+		l.fail(l.lost(cause))
+		return
 	}
-	for from, total := 0, len(o.block.data); ; {
-		to := min(total, from+partBytes)
-		f := o.f
-		f.b, f.c, f.payload = uint64(total), uint64(from), o.block.part(from, to)
-		if err := l.stream.SendMsg(&f); err != nil || to == total {
-			return err
-		}
-		from = to
-	}
+	late := time.AfterFunc(time.Second, func() { l.fail(l.lost(err)) })
+	defer late.Stop()
+	<-l.ctx.Done()
 }
 
 // sent ends the wait of a frame and wakes the writers that found the link full.
@@ -270,7 +266,7 @@ func (l *link) sent(o outgoing) {
 	if o.block == nil {
 		return
 	}
-	n := int64(len(o.block.data))
+	n := o.block.size
 	o.block.release()
 	l.s.usage.line(-n)
 	l.mu.Lock()
@@ -308,7 +304,7 @@ func (l *link) open(c *channel, about *shufflepb.Channel) (*linkOutlet, error) {
 	l.mu.Unlock()
 	out := &linkOutlet{l: l, n: n}
 	if err == nil {
-		err = l.send(outgoing{f: frame{kind: frameOpen, channel: n, payload: small(payload)}})
+		err = l.send(outgoing{f: frame{kind: frameOpen, channel: n}, text: payload})
 	}
 	if err != nil {
 		out.release()
@@ -333,7 +329,7 @@ func (o *linkOutlet) end(batches uint64, bytes int64, sum uint32) error {
 }
 
 func (o *linkOutlet) fail(err error) error {
-	return o.l.send(outgoing{f: frame{kind: frameFail, channel: o.n, payload: small(encodeFailure(err))}})
+	return o.l.send(outgoing{f: frame{kind: frameFail, channel: o.n}, text: encodeFailure(err)})
 }
 
 // release ends the use of the channel's number.

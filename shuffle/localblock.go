@@ -60,11 +60,11 @@ func (s *Service) file(id actors.JobID, k fileKey) (*spillFile, error) {
 // objectBlock is an object of the store, pinned.
 type objectBlock struct{ hold *shared }
 
-func (b *objectBlock) size() int64 { return int64(len(b.hold.data)) }
+func (b *objectBlock) size() int64 { return b.hold.size }
 
 func (b *objectBlock) part(from, to int64) (*shared, error) {
 	b.hold.refs.Add(1)
-	return share(b.hold.data[from:to], b.hold.release), nil
+	return share(b.hold.parts[0][from:to], b.hold.release), nil
 }
 
 func (b *objectBlock) close() { b.hold.release() }

@@ -114,7 +114,7 @@ func (s *streamSink) parkLane(l *lane) error {
 // write appends a piece to the file, as the block that it is or will be.
 func (s *streamSink) write(p *piece) (*shufflepb.Ref, error) {
 	if p.enc.block != nil {
-		return s.parking.file.appendBlock(p.enc.block.data)
+		return s.parking.file.appendBlock(p.enc.block.parts)
 	}
 	return s.parking.file.append(s.w.s.mem, s.w.opts.Schema, []arrow.RecordBatch{p.batch})
 }

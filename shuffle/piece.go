@@ -1,8 +1,6 @@
 package shuffle
 
 import (
-	"hash/crc32"
-
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/shuffle/block"
@@ -36,12 +34,13 @@ type encoded struct {
 	s     *streamSink
 	block *shared
 	sum   uint32 // of the block
+	own   int64  // memory that the block has besides the batch
 	uses  int
 }
 
 func (e *encoded) drop() {
 	if e.uses--; e.uses == 0 && e.block != nil {
-		e.s.bytes -= int64(len(e.block.data))
+		e.s.bytes -= e.own
 		e.block.release()
 	}
 }
@@ -91,16 +90,17 @@ func (p *piece) split(size int64) []piece {
 	return cut
 }
 
-// encode makes the piece's block, unless another partition's copy has.
+// encode makes the piece's block, which holds the batch, unless another partition's copy has.
 func (p *piece) encode(schema *arrow.Schema) error {
 	if p.enc.block == nil {
-		b, err := block.Encode(p.mem.s.w.s.mem, schema, p.size, p.batch)
+		g, err := block.Gather(p.mem.s.w.s.mem, schema, p.batch)
 		if err != nil {
 			return err
 		}
-		p.enc.block = shareBlock(b)
-		p.enc.sum = crc32.Checksum(p.enc.block.data, castagnoli)
-		p.mem.s.bytes += int64(len(p.enc.block.data))
+		p.enc.own = g.Scratch()
+		p.enc.block = shareGathered(g)
+		p.enc.sum = p.enc.block.checksum()
+		p.mem.s.bytes += p.enc.own
 	}
 	if p.batch != nil {
 		p.batch.Release()

@@ -210,48 +210,48 @@ func (s *refSource) localRange(q queuedRef) (fetched, error) {
 	if err != nil {
 		return fetched{}, err
 	}
-	data, err := b.part(0, b.size())
+	hold, err := b.part(0, b.size())
 	if err != nil {
 		return fetched{}, err
 	}
-	return s.owned(q.ref, data.data, data.release)
+	data := hold.parts[0]
+	if q.ref.GetCrc() != 0 && crc32.Checksum(data, castagnoli) != q.ref.GetCrc() {
+		hold.release()
+		return fetched{}, corruptRange(q.ref)
+	}
+	s.n.BytesCopied += int64(len(data))
+	return fetched{data: data, free: hold.release}, nil
 }
 
 // farBlock fetches a block of another node.
 func (s *refSource) farBlock(q queuedRef) (fetched, error) {
-	size := int(q.ref.GetSize())
 	var data []byte
-	at := 0
-	err := s.far.fetch(q, func(f *frame) error {
-		if data == nil {
-			data = s.r.s.mem.Allocate(size)
+	var at int64
+	var sum uint32
+	err := s.far.fetch(q, func(w *wire, n int64) error {
+		if data == nil { // not before there is an answer
+			data = s.r.s.mem.Allocate(int(q.ref.GetSize()))
 		}
-		n := f.size()
-		f.copyTo(data[at : at+n])
+		part := data[at : at+n]
 		at += n
-		return nil
+		return w.readBlock(part, &sum)
 	})
-	free := func() {
+	if err == nil && q.ref.GetCrc() != 0 && sum != q.ref.GetCrc() {
+		err = corruptRange(q.ref)
+	}
+	if err != nil {
 		if data != nil {
 			s.r.s.mem.Free(data)
 		}
-	}
-	if err != nil {
-		free()
 		return fetched{}, err
 	}
 	s.far.release(q)
-	return s.owned(q.ref, data, free)
+	s.n.BytesCopied += at
+	return fetched{data: data, free: func() { s.r.s.mem.Free(data) }}, nil
 }
 
-// owned is a block in exchange memory.
-func (s *refSource) owned(ref *shufflepb.Ref, data []byte, free func()) (fetched, error) {
-	s.n.BytesCopied += int64(len(data))
-	if ref.GetCrc() != 0 && crc32.Checksum(data, castagnoli) != ref.GetCrc() {
-		free()
-		return fetched{}, fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.GetSize(), ref.GetOffset())
-	}
-	return fetched{data: data, free: free}, nil
+func corruptRange(ref *shufflepb.Ref) error {
+	return fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.GetSize(), ref.GetOffset())
 }
 
 // bigBlock is the size from which a fetched object goes to this node's store, whose limit it then counts in, and which can spill.
@@ -264,16 +264,18 @@ func (s *refSource) throughStore(q queuedRef) (fetched, error) {
 	if err != nil {
 		return fetched{}, fmt.Errorf("mode %s: %w", s.e.Mode, err)
 	}
-	err = s.far.fetch(q, func(f *frame) error {
-		defer f.free()
-		skip := headerBytes
-		for _, b := range f.payload {
-			data := b.ReadOnlyData()
-			n := min(skip, len(data))
-			skip -= n
-			if _, err := out.Write(data[n:]); err != nil {
+	buffer := s.r.s.mem.Allocate(sumChunk)
+	defer s.r.s.mem.Free(buffer)
+	err = s.far.fetch(q, func(w *wire, n int64) error {
+		for n > 0 {
+			chunk := buffer[:min(n, sumChunk)]
+			if err := w.read(chunk); err != nil {
 				return err
 			}
+			if _, err := out.Write(chunk); err != nil {
+				return err
+			}
+			n -= int64(len(chunk))
 		}
 		return nil
 	})

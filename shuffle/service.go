@@ -32,7 +32,7 @@ type Service struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelCauseFunc
-	running sync.WaitGroup // goroutines of links, and the watchdog's
+	running sync.WaitGroup // goroutines of connections, and the watchdog's
 
 	mu     sync.Mutex
 	closed bool                     // guarded by mu, like all below
@@ -40,8 +40,8 @@ type Service struct {
 	tombs  tombs                    // ended
 	dead   map[actors.NodeID]string // why
 	links  map[actors.NodeID]*link
-	// inbound are the other nodes' links, by their node.
-	inbound map[*inbound]actors.NodeID
+	// inbound are the connections that other nodes have opened, by their node.
+	inbound map[*wire]actors.NodeID
 }
 
 var _ actors.Service = (*Service)(nil)
@@ -53,7 +53,7 @@ func NewService(cfg Config) *Service {
 		jobs:    map[actors.JobID]*job{},
 		dead:    map[actors.NodeID]string{},
 		links:   map[actors.NodeID]*link{},
-		inbound: map[*inbound]actors.NodeID{},
+		inbound: map[*wire]actors.NodeID{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
@@ -63,7 +63,7 @@ func NewService(cfg Config) *Service {
 const controlActor = "shuffle"
 
 // Register attaches the data plane to the node.
-func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
+func (s *Service) Register(n *actors.Node, _ grpc.ServiceRegistrar) error {
 	if err := s.cfg.Validate(); err != nil {
 		return err
 	}
@@ -81,7 +81,8 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 		return err
 	}
 	s.actor = a
-	registerData(r, s)
+	n.Streams().Handle(linkService, s.accept(s.serveLink))
+	n.Streams().Handle(fetchService, s.accept(s.serveFetch))
 	s.running.Go(s.watch)
 	return nil
 }
@@ -119,10 +120,9 @@ func (s *Service) NodeDead(node actors.NodeID, reason string) {
 	err := fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)
 	s.mu.Lock()
 	s.dead[node] = reason
-	for in, from := range s.inbound {
+	for w, from := range s.inbound {
 		if from == node {
-			close(in.kill)
-			delete(s.inbound, in)
+			w.close()
 		}
 	}
 	l := s.links[node]

@@ -58,10 +58,14 @@ func (f *spillFile) append(mem memory.Allocator, schema *arrow.Schema, batches [
 }
 
 // appendBlock writes a block that is encoded already.
-func (f *spillFile) appendBlock(data []byte) (*shufflepb.Ref, error) {
+func (f *spillFile) appendBlock(parts [][]byte) (*shufflepb.Ref, error) {
 	return f.put(func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
+		for _, p := range parts {
+			if _, err := w.Write(p); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -194,12 +194,12 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 		return false, nil
 	}
 	blk, sum := p.enc.block, p.enc.sum
-	seq, ok := l.ch.trySend(int64(len(blk.data)))
+	seq, ok := l.ch.trySend(blk.size)
 	if !ok {
 		return false, nil
 	}
 	s.w.sent(p.rows, p.size)
-	s.w.n.BytesCopied += int64(len(blk.data))
+	s.w.n.BytesCopied += blk.size
 	blk.refs.Add(1)
 	l.fifo.pop().drop()
 	l.sum = chain(l.sum, sum)

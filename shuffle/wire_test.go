@@ -13,7 +13,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"manta/actors"
@@ -24,62 +23,77 @@ import (
 
 // peer speaks frames to node 0 as node 1.
 type peer struct {
-	t      *testing.T
-	stream grpc.ClientStream
+	t    *testing.T
+	wire *wire
 }
 
-func newPeer(t *testing.T, c *cluster, method string) *peer {
-	conn, err := c.nodes[1].Conn(c.nodes[0].ID())
-	require.NoError(t, err)
+func newPeer(t *testing.T, c *cluster, service string) *peer {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, callOptions()...)
+	defer cancel()
+	conn, err := c.nodes[1].Stream(ctx, c.nodes[0].ID(), service)
 	require.NoError(t, err)
-	return &peer{t, stream}
+	p := &peer{t, newWire(conn)}
+	t.Cleanup(p.wire.close)
+	return p
 }
 
-func (p *peer) send(f *frame) { require.NoError(p.t, p.stream.SendMsg(f)) }
-
-func (p *peer) hello(c *cluster) {
-	p.send(&frame{kind: frameHello, payload: small([]byte(c.nodes[1].ID()))})
+func (p *peer) send(f frame, payload []byte) {
+	require.NoError(p.t, p.wire.send(outgoing{f: f, text: payload}))
 }
+
+func (p *peer) hello(c *cluster) { p.send(frame{kind: frameHello}, []byte(c.nodes[1].ID())) }
 
 func (p *peer) open(n uint32, ch *shufflepb.Channel) {
 	data, err := proto.Marshal(ch)
 	require.NoError(p.t, err)
-	p.send(&frame{kind: frameOpen, channel: n, payload: small(data)})
+	p.send(frame{kind: frameOpen, channel: n}, data)
 }
 
-// recv returns the next frame's kind and payload.
+// recv returns the next frame and its payload.
 func (p *peer) recv() (frame, string, error) {
-	var f frame
-	if err := p.stream.RecvMsg(&f); err != nil {
+	f, err := p.wire.recv()
+	if err != nil {
 		return f, "", err
 	}
-	return f, string(f.bytes()), nil
+	text, err := p.wire.text(smallBytes)
+	return f, string(text), err
+}
+
+// refusal waits for the reason of the connection's end.
+func (p *peer) refusal() error {
+	for {
+		f, text, err := p.recv()
+		if err != nil {
+			return err
+		}
+		if f.kind == frameFail && f.channel == 0 {
+			return decodeFailure([]byte(text))
+		}
+	}
 }
 
 // A peer that breaks the protocol loses its link; nothing else happens.
 func TestBadFrames(t *testing.T) {
 	c := smallCluster(t, 2)
-	for name, frames := range map[string][]*frame{
-		"no hello":        {{kind: frameData, channel: 1}},
-		"kind":            {{kind: 99, channel: 1}},
-		"unknown channel": {{kind: frameData, channel: 7, b: 10, payload: small(make([]byte, 10))}},
-		"bad open":        {{kind: frameOpen, channel: 1, payload: small([]byte{0xff, 0xff, 0xff})}},
-		"long hello":      {{kind: frameHello, payload: small(make([]byte, 300))}},
+	for name, bad := range map[string]struct {
+		f    frame
+		text []byte
+		why  string
+	}{
+		"no hello":        {f: frame{kind: frameData, channel: 1}, why: "before hello"},
+		"kind":            {f: frame{kind: 99, channel: 1}, why: "kind 99"},
+		"unknown channel": {f: frame{kind: frameData, channel: 7}, text: make([]byte, 10), why: "channel 7"},
+		"channel 0":       {f: frame{kind: frameOpen}, why: "channel 0"},
+		"bad open":        {f: frame{kind: frameOpen, channel: 1}, text: []byte{0xff, 0xff, 0xff}, why: "bad frame"},
+		"long hello":      {f: frame{kind: frameHello}, text: make([]byte, 300), why: "300 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPeer(t, c, linkMethod)
+			p := newPeer(t, c, linkService)
 			if name != "no hello" && name != "long hello" {
 				p.hello(c)
 			}
-			for _, f := range frames {
-				p.send(f)
-			}
-			_, _, err := p.recv()
-			require.Error(t, err)
-			require.False(t, errors.Is(err, io.EOF), "an error, not an end")
+			p.send(bad.f, bad.text)
+			require.ErrorContains(t, p.refusal(), bad.why)
 		})
 	}
 	require.Empty(t, c.leftovers())
@@ -95,7 +109,7 @@ func TestBadChannels(t *testing.T) {
 	_, err = c.reader(context.Background(), e, 0, testSchema)
 	require.ErrorIs(t, err, ErrEdge, "a second reader")
 
-	p := newPeer(t, c, linkMethod)
+	p := newPeer(t, c, linkService)
 	p.hello(c)
 	p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 0})
 	f, text, err := p.recv()
@@ -112,20 +126,19 @@ func TestBadChannels(t *testing.T) {
 	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
 	f, _, _ = p.recv()
 	require.Equal(t, frameGrant, f.kind)
-	p.send(&frame{kind: frameData, channel: 4, a: 0, b: 100, sum: crc32.Checksum(make([]byte, 100), castagnoli), payload: small(make([]byte, 100))})
+	p.send(frame{kind: frameData, channel: 4, a: 0, sum: crc32.Checksum(make([]byte, 100), castagnoli)}, make([]byte, 100))
 	// The channel is not empty now, and this is far more than granted.
-	p.send(&frame{kind: frameData, channel: 4, a: 1, b: 1 << 39, payload: small(make([]byte, 100))})
-	for err == nil { // the channel fails, then the link
-		f, _, err = p.recv()
-	}
-	require.ErrorContains(t, err, "more than granted")
+	huge := frame{kind: frameData, channel: 4, a: 1, size: 1 << 39}
+	_, err = p.wire.conn.Write(huge.appendTo(nil))
+	require.NoError(t, err)
+	require.ErrorContains(t, p.refusal(), "more than granted")
 	_, err = r.Next()
 	require.Error(t, err, "garbage, or the loss of the link")
 	r.Close()
 	j.Finish(nil)
 	c.empty()
 
-	late := newPeer(t, c, linkMethod)
+	late := newPeer(t, c, linkService)
 	late.hello(c)
 	late.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
 	f, text, _ = late.recv()
@@ -145,7 +158,8 @@ func TestBadFetches(t *testing.T) {
 	b.Release()
 	n, err := w.Close()
 	require.NoError(t, err)
-	p := newPeer(t, c, fetchMethod)
+	p := newPeer(t, c, fetchService)
+	p.hello(c)
 	for name, req := range map[string]*shufflepb.Fetch{
 		"job":     {Job: "../../etc", Edge: 3, Ref: &shufflepb.Ref{Size: 10}},
 		"edge":    {Job: string(j.ID()), Edge: 4, Ref: &shufflepb.Ref{Size: 10}},
@@ -158,12 +172,12 @@ func TestBadFetches(t *testing.T) {
 	} {
 		data, err := proto.Marshal(req)
 		require.NoError(t, err)
-		p.send(&frame{kind: frameFetch, payload: small(data)})
+		p.send(frame{kind: frameFetch}, data)
 		f, text, err := p.recv()
 		require.NoError(t, err, name)
 		require.Equal(t, frameFail, f.kind, "%s: %s", name, text)
 	}
-	require.NoError(t, p.stream.CloseSend())
+	require.NoError(t, p.wire.end())
 	j.Finish(nil)
 	c.empty()
 }
@@ -177,7 +191,7 @@ func TestCorruptStream(t *testing.T) {
 			e := &Edge{Job: j.ID(), ID: 1, Mode: Streaming, Producers: []actors.NodeID{c.nodes[1].ID()}, Consumers: []actors.NodeID{c.nodes[0].ID()}}
 			r, err := c.reader(context.Background(), e, 0, testSchema)
 			require.NoError(t, err)
-			p := newPeer(t, c, linkMethod)
+			p := newPeer(t, c, linkService)
 			p.hello(c)
 			p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 1})
 			batch := testBatch(c.mem, 0, 10, 1, 1)
@@ -198,10 +212,8 @@ func TestCorruptStream(t *testing.T) {
 			case "end":
 				end++
 			}
-			half, size := len(sent)/2, uint64(len(sent))
-			p.send(&frame{kind: frameData, channel: 1, b: size, sum: sum, payload: small(sent[:half])})
-			p.send(&frame{kind: frameData, channel: 1, b: size, c: uint64(half), sum: sum, payload: small(sent[half:])})
-			p.send(&frame{kind: frameEnd, channel: 1, a: 1, b: size, sum: end})
+			p.send(frame{kind: frameData, channel: 1, sum: sum}, sent)
+			p.send(frame{kind: frameEnd, channel: 1, a: 1, b: uint64(len(sent)), sum: end}, nil)
 			for err == nil {
 				var b arrow.RecordBatch
 				if b, err = r.Next(); err == nil {
@@ -216,7 +228,7 @@ func TestCorruptStream(t *testing.T) {
 				require.ErrorContains(t, err, what)
 			}
 			r.Close()
-			require.NoError(t, p.stream.CloseSend())
+			require.NoError(t, p.wire.end())
 			j.Finish(nil)
 			c.empty()
 		})

@@ -1,0 +1,152 @@
+package shuffle
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// The names under which a node serves connections of the data plane.
+const (
+	linkService  = "shuffle.link"  // streaming channels of one node to another
+	fetchService = "shuffle.fetch" // requests for blocks, and the blocks
+)
+
+// wire is one end of a connection of the data plane. One goroutine receives, one sends.
+type wire struct {
+	conn net.Conn
+
+	// Of the receiver.
+	in   *bufio.Reader
+	left int64 // of the payload that is arriving, not read yet
+
+	// Of the sender.
+	heads   []byte
+	buffers net.Buffers
+
+	once sync.Once
+}
+
+// inBuffer is enough for many small frames, and little enough that most of a block is read to where it belongs.
+const inBuffer = 32 << 10
+
+func newWire(conn net.Conn) *wire {
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, inBuffer)}
+}
+
+// recv returns the next frame; what was not read of the payload before is dropped. io.EOF: the other end sends no more.
+func (w *wire) recv() (f frame, err error) {
+	for w.left > 0 {
+		n, err := w.in.Discard(int(min(w.left, 1<<30)))
+		w.left -= int64(n)
+		if err != nil {
+			return f, cutOff(err)
+		}
+	}
+	var h [headerBytes]byte
+	if _, err := io.ReadFull(w.in, h[:]); err != nil {
+		return f, err
+	}
+	if err := f.parse(h[:]); err != nil {
+		return f, err
+	}
+	w.left = f.size
+	return f, nil
+}
+
+// read fills p from the payload.
+func (w *wire) read(p []byte) error {
+	if int64(len(p)) > w.left {
+		return fmt.Errorf("%w: %d bytes of payload where %d are due", errFrame, w.left, len(p))
+	}
+	n, err := io.ReadFull(w.in, p)
+	w.left -= int64(n)
+	return cutOff(err)
+}
+
+// sumChunk is read and summed in turn, while it is in the core's cache.
+const sumChunk = 128 << 10
+
+// readBlock fills p from the payload and adds it to the checksum.
+func (w *wire) readBlock(p []byte, sum *uint32) error {
+	for len(p) > 0 {
+		chunk := p[:min(len(p), sumChunk)]
+		if err := w.read(chunk); err != nil {
+			return err
+		}
+		*sum = crc32.Update(*sum, castagnoli, chunk)
+		p = p[len(chunk):]
+	}
+	return nil
+}
+
+// text returns the payload of a frame without rows, of at most limit bytes.
+func (w *wire) text(limit int) ([]byte, error) {
+	if w.left > int64(limit) {
+		return nil, fmt.Errorf("%w: payload of %d bytes", errFrame, w.left)
+	}
+	p := make([]byte, w.left)
+	return p, w.read(p)
+}
+
+// cutOff makes the end of a connection within a frame an error.
+func cutOff(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// send writes frames with one call to the system, as far as that takes them. Their blocks stay the caller's.
+func (w *wire) send(frames ...outgoing) error {
+	w.heads = w.heads[:0]
+	if need := len(frames) * headerBytes; cap(w.heads) < need {
+		w.heads = make([]byte, 0, need) // never moved below: buffers point into it
+	}
+	all := w.buffers[:0]
+	for i := range frames {
+		o := &frames[i]
+		o.f.size = int64(len(o.text))
+		if o.block != nil {
+			o.f.size = o.block.size
+		}
+		at := len(w.heads)
+		w.heads = o.f.appendTo(w.heads)
+		all = append(all, w.heads[at:])
+		if len(o.text) > 0 {
+			all = append(all, o.text)
+		}
+		if o.block != nil {
+			all = append(all, o.block.parts...)
+		}
+	}
+	w.buffers = all
+	_, err := all.WriteTo(w.conn)
+	clear(w.buffers)
+	return err
+}
+
+// end says that nothing more will be sent.
+func (w *wire) end() error {
+	c, ok := w.conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return c.CloseWrite()
+}
+
+// refuse tells the other end why the connection ends, and gives it a moment to read that.
+func (w *wire) refuse(err error) {
+	_ = w.conn.SetDeadline(time.Now().Add(time.Second))
+	if w.send(outgoing{f: frame{kind: frameFail}, text: encodeFailure(err)}) == nil && w.end() == nil {
+		_, _ = io.Copy(io.Discard, w.in)
+	}
+}
+
+// close ends both directions, at once.
+func (w *wire) close() { w.once.Do(func() { _ = w.conn.Close() }) }
