@@ -19,13 +19,15 @@ var AllModes = []string{"concat", "disk", "object-store", "streaming", "auto"}
 
 // SuiteOptions say what RunSuite measures.
 type SuiteOptions struct {
-	Suite   *tpc.Suite     // which benchmark
-	SF      float64        // scale factor; the data is made when it is not there
-	Data    string         // folder of the data; empty: the one of the scale factor in the user's cache folder
-	Modes   []string       // default AllModes
-	Queries []int          // from 1; default all
-	Runs    int            // measurements of each query and mode; default 1
-	Cluster planner.Config // where it runs; embedded when it has no head
+	Suite   *tpc.Suite // which benchmark
+	SF      float64    // scale factor; the data is made when it is not there
+	Data    string     // folder of the data; empty: the one of the scale factor in the user's cache folder
+	Modes   []string   // default AllModes
+	Queries []int      // from 1; default all
+	Runs    int        // measurements of each query and mode; default 1
+	// Distribute is a query's, by default always: it is exchanges that are compared.
+	Distribute string
+	Cluster    planner.Config // where it runs; embedded when it has no head
 	// Memory of the DuckDB that is the baseline; 0: its own default.
 	DuckDBMemory int64
 	Progress     func(format string, args ...any) // told what is going on; may be nil
@@ -112,6 +114,9 @@ func RunSuite(ctx context.Context, o SuiteOptions) (*SuiteReport, error) {
 	}
 	if len(o.Modes) == 0 {
 		o.Modes = AllModes
+	}
+	if o.Distribute == "" {
+		o.Distribute = "always"
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
@@ -278,7 +283,7 @@ func (r *suiteRun) measureOne(ctx context.Context, q int, mode string, want *tpc
 
 // run runs a query and keeps its whole result.
 func (r *suiteRun) run(ctx context.Context, text, mode string) (*tpc.Result, planner.QueryStats, error) {
-	result, err := r.client.Query(ctx, text, planner.Options{Tables: r.tables, Shuffle: mode})
+	result, err := r.client.Query(ctx, text, planner.Options{Tables: r.tables, Shuffle: mode, Distribute: r.o.Distribute})
 	if err != nil {
 		return nil, planner.QueryStats{}, err
 	}

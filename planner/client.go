@@ -89,6 +89,10 @@ type Options struct {
 	ReplicateBytes *int64
 	BroadcastBytes *int64
 	Label          string // shown in the job list in place of the SQL
+	// Distribute is auto, which runs a query in one task on one node when that is
+	// expected to be faster, or always. Default: always when any of Shuffle (but
+	// auto), Partitions, ReplicateBytes and BroadcastBytes is set, else auto.
+	Distribute string
 
 	analyze bool
 }
@@ -177,6 +181,7 @@ func request(sql string, o Options) *wire.QueryRequest {
 		ReplicateBytes: o.ReplicateBytes,
 		BroadcastBytes: o.BroadcastBytes,
 		Label:          o.Label,
+		Distribute:     o.Distribute,
 		Analyze:        o.analyze,
 	}}
 }

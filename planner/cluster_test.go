@@ -173,13 +173,14 @@ func TestSameRowsInEveryMode(t *testing.T) {
 	for _, nodes := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			c := cluster(t, Config{Nodes: nodes, CPUs: 1, Memory: 512 << 20})
+			whole := 0
 			for i, mode := range []string{"auto", "streaming", "object-store", "disk", "concat"} {
 				for k, q := range queries {
 					// Every query meets every mode, on one of the numbers of nodes; the other settings take turns.
 					if !*long && (i+k+nodes)%3 != 0 {
 						continue
 					}
-					options := Options{Tables: o.tables, Shuffle: mode, Partitions: []int{0, 3, 5}[(i+k)%3]}
+					options := Options{Tables: o.tables, Shuffle: mode, Partitions: []int{0, 3, 5}[(i+k)%3], Distribute: "always"}
 					if k%2 == 0 {
 						options.ReplicateBytes, options.BroadcastBytes = bytesOf(0), bytesOf(0)
 					}
@@ -187,8 +188,16 @@ func TestSameRowsInEveryMode(t *testing.T) {
 					got, stats := query(t, c, q.SQL, options)
 					requireSame(t, want, got, q.Ordered, fmt.Sprintf("%s in mode %s: %s", q.Name, mode, q.SQL))
 					require.True(t, stats.Distributed, "%s: %s", q.Name, stats.Fallback)
+					if mode == "auto" { // and in one task on one node, as so little data would
+						got, stats := query(t, c, q.SQL, Options{Tables: o.tables})
+						requireSame(t, want, got, q.Ordered, q.Name+" whole: "+q.SQL)
+						if !stats.Distributed {
+							whole++
+						}
+					}
 				}
 			}
+			require.Positive(t, whole)
 		})
 	}
 }

@@ -41,6 +41,9 @@ const (
 	exchangeShare = 15
 )
 
+// wholeMemory is what queries that are not distributed may use on a node with so much memory, when it has no others.
+func wholeMemory(memory int64) int64 { return most(memory / 100 * duckdbShare) }
+
 // embeddedLease is the silence after which a node that shares the head's process is dead.
 const embeddedLease = time.Minute
 
@@ -90,6 +93,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	})
 	sql := newService(exchanges, serviceConfig{
 		memory:  share(duckdbShare),
+		threads: c.CPUs,
 		tempDir: filepath.Join(c.DataDir, "duckdb"),
 		head:    c.Head == "",
 		log:     c.Logger,

@@ -32,14 +32,15 @@ type prepared struct {
 	setup    []string // session, and the statements that make the tables known to a connection
 	plan     *dist.Plan
 	files    map[string]dist.File
-	fallback string // why the query runs as one task with its original text; empty when it is distributed
+	fallback string     // why the query runs as one task with its original text; empty when it is distributed
+	instead  *dist.Plan // how it would be distributed, for EXPLAIN, when it could be and is not
 }
 
 // column names a fragment's column.
 func column(i int) string { return "c" + strconv.Itoa(i) }
 
 // prepare checks a query, plans it with DuckDB and distributes the plan.
-func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partitions int) (*prepared, error) {
+func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placement) (*prepared, error) {
 	db, err := s.plannerDB()
 	if err != nil {
 		return nil, err
@@ -83,12 +84,14 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, partition
 	for _, c := range columns {
 		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
 	}
-	q.plan, err = s.distribute(ctx, conn, q, req, partitions, estimates)
-	if err == nil {
+	q.plan, err = s.distribute(ctx, conn, q, req, at, estimates)
+	if q.plan != nil {
 		q.travel = q.plan.Result.TravelTypes()
 	}
 	var unsupported *plan.UnsupportedError
 	switch {
+	case err == nil && q.fallback != "":
+		q.plan, q.instead = nil, q.plan
 	case err == nil:
 	case errors.As(err, &unsupported):
 		q.plan, q.fallback = nil, unsupported.What
@@ -141,8 +144,9 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 
 // distribute makes the distributed plan of a query; estimates is DuckDB's EXPLAIN of
 // it. A *plan.UnsupportedError or kernel.ErrNotSerializable means that it can only
-// run as it is written.
-func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, partitions int, estimates string) (*dist.Plan, error) {
+// run as it is written. If it shall run so although it need not, q.fallback says
+// why, and there is a plan only when it is to be explained.
+func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement, estimates string) (*dist.Plan, error) {
 	text, err := conn.Plan(ctx, req.Sql)
 	if err != nil {
 		return nil, err
@@ -158,6 +162,10 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 	if err := s.readFiles(ctx, conn, root, q.files); err != nil {
 		return nil, err
 	}
+	if q.fallback = whole(root, q.files, rows, at); q.fallback != "" && !at.explain {
+		return nil, nil
+	}
+	partitions := at.partitions
 	o := dist.Options{
 		Partitions:     partitions,
 		ReplicateBytes: dist.DefaultReplicateBytes,

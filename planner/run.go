@@ -34,6 +34,7 @@ type run struct {
 	sending    sync.Mutex // orders events: progress comes from other goroutines
 	nodes      []actors.NodeInfo
 	slots      []actors.NodeID // one for each slot, nodes taking turns
+	whole      actors.NodeInfo // the node of a query that is not distributed
 	partitions int
 	query      *prepared
 	job        *actors.Job
@@ -56,6 +57,9 @@ func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServ
 	}
 	m, err := parseMode(req.Options.Shuffle)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkDistribute(req.Options.Distribute); err != nil {
 		return nil, err
 	}
 	if req.Options.Partitions > maxPartitions {
@@ -113,7 +117,7 @@ func (r *run) prepareTasks() error {
 	}
 	began := time.Now()
 	var err error
-	if r.query, err = r.service.prepare(r.job.Context(), r.req, r.partitions); err != nil {
+	if r.query, err = r.service.prepare(r.job.Context(), r.req, r.placement()); err != nil {
 		return err
 	}
 	r.planTime = time.Since(began)
@@ -164,6 +168,7 @@ func (r *run) place() error {
 	if len(r.slots) == 0 {
 		return errors.New("planner: no node takes tasks; start one with manta worker")
 	}
+	r.whole = wholeNode(r.nodes)
 	r.partitions = int(r.req.Options.Partitions)
 	if r.partitions == 0 {
 		r.partitions = min(len(r.slots), maxPartitions)

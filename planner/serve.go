@@ -59,21 +59,35 @@ func (s *Service) Explain(ctx context.Context, req *wire.QueryRequest) (*wire.Ex
 	if err := r.place(); err != nil {
 		return nil, toStatus(err)
 	}
-	if r.query, err = s.prepare(ctx, req, r.partitions); err != nil {
+	at := r.placement()
+	at.explain = true
+	if r.query, err = s.prepare(ctx, req, at); err != nil {
 		return nil, toStatus(err)
 	}
 	return &wire.ExplainReply{Text: r.explain(nil)}, nil
 }
 
-// explain describes the query's plan; detail adds what its tasks did.
-func (r *run) explain(detail func(*dist.Stage) []string) string {
+// explain describes the query's plan, and what the tasks of each stage did, when they have run.
+func (r *run) explain(did map[int]*wire.StageStats) string {
 	var b strings.Builder
-	if r.query.fallback != "" {
-		fmt.Fprintf(&b, "Not distributed: the query runs as it is written, in one task, because of %s.\n", r.query.fallback)
+	plan := r.query.plan
+	if plan == nil {
+		fmt.Fprintf(&b, "Not distributed: the query runs as it is written, in one task with %s on node %s: %s.\n",
+			counted(r.whole.CPUs, "thread"), r.whole.ID, r.query.fallback)
+	}
+	if r.query.instead != nil {
+		b.WriteString("Distributed (--distribute always) it would run so:\n")
+		plan = r.query.instead
+	}
+	if plan == nil && did != nil {
+		for _, line := range taskLines(did[0]) {
+			fmt.Fprintf(&b, "  | %s\n", line)
+		}
+		return b.String()
 	}
 	fmt.Fprintf(&b, "Exchange mode %s, %s, %s.\n", r.mode, counted(len(r.nodes), "node"), counted(r.partitions, "partition"))
-	if r.query.plan != nil {
-		b.WriteString(dist.Explain(r.query.plan, func(e *dist.Edge) string { return string(mode(e, r.mode)) }, detail))
+	if plan != nil {
+		b.WriteString(dist.Explain(plan, func(e *dist.Edge) string { return string(mode(e, r.mode)) }, func(s *dist.Stage) []string { return taskLines(did[s.ID]) }))
 	}
 	return b.String()
 }

@@ -29,31 +29,49 @@ type Service struct {
 
 	node    *actors.Node // set by Register, before any task
 	exec    *kernel.DB   // opened by Register
+	memory  *memory
 	schemas schemas
 	footers footers
 
-	mu     sync.Mutex
-	closed bool
-	plan   *kernel.DB // guarded by mu: opened by the first query
+	mu        sync.Mutex
+	closed    bool
+	plan      *kernel.DB // guarded by mu: opened by the first query
+	undivided *kernel.DB // guarded by mu: runs queries whole, opened by the first
 }
 
 type serviceConfig struct {
-	memory  int64  // bytes DuckDB may use for stage tasks
+	memory  int64  // bytes DuckDB may use, in both instances that run tasks
+	threads int    // of the instance for queries that are not distributed
 	tempDir string // where DuckDB spills
 	tempMax int64  // bytes it may spill
 	head    bool
 	log     *slog.Logger
 }
 
-// planningFolder is where, in tempDir, the planning instance spills.
-const planningFolder = "planning"
+// The folders, in tempDir, where the instances for planning and for whole queries spill.
+const (
+	planningFolder = "planning"
+	wholeFolder    = "whole"
+)
 
 // maxPlanningMemory bounds what DuckDB may use to plan, beside the node's other
 // memory: it reads footers, and no data.
 const maxPlanningMemory = 256 << 20
 
 func newService(sh *shuffle.Service, c serviceConfig) *Service {
-	return &Service{shuffle: sh, config: c}
+	s := &Service{shuffle: sh, config: c}
+	s.memory = &memory{total: c.memory, now: [2]int64{most(c.memory), least(c.memory)}}
+	s.memory.limit = [2]func(int64) error{
+		stageTasks: func(bytes int64) error { return s.exec.SetMemoryLimit(bytes) },
+		wholeTasks: func(bytes int64) error {
+			db, err := s.wholeDB()
+			if err != nil {
+				return err
+			}
+			return db.SetMemoryLimit(bytes)
+		},
+	}
+	return s
 }
 
 // Register opens DuckDB and, on the head, offers the SQL calls.
@@ -70,7 +88,7 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 		return err
 	}
 	db, err := kernel.Open(kernel.Config{
-		MemoryLimit:        s.config.memory,
+		MemoryLimit:        most(s.config.memory),
 		TempDir:            s.config.tempDir,
 		MaxTempBytes:       s.config.tempMax,
 		Threads:            1, // a task runs on the thread that calls it, so one that waits blocks no other
@@ -91,7 +109,7 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 // sweepSpill removes the spill files of an earlier process, which was killed. The
 // node's data folder is its own by now: the object store in it holds the lock.
 func sweepSpill(dir string) error {
-	for _, folder := range []string{dir, filepath.Join(dir, planningFolder)} {
+	for _, folder := range []string{dir, filepath.Join(dir, planningFolder), filepath.Join(dir, wholeFolder)} {
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("planner: spill folder: %w", err)
@@ -133,6 +151,31 @@ func (s *Service) plannerDB() (*kernel.DB, error) {
 	return s.plan, nil
 }
 
+// wholeDB returns the instance for queries that are not distributed. Its queries
+// read no exchange, so they may share its threads.
+func (s *Service) wholeDB() (*kernel.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, context.Canceled
+	}
+	if s.undivided == nil {
+		db, err := kernel.Open(kernel.Config{
+			MemoryLimit:   least(s.config.memory), // until it has a task
+			TempDir:       filepath.Join(s.config.tempDir, wholeFolder),
+			MaxTempBytes:  s.config.tempMax,
+			Threads:       s.config.threads,
+			LosslessArrow: true,
+			Settings:      map[string]string{"parquet_metadata_cache": "true"},
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.undivided = db
+	}
+	return s.undivided, nil
+}
+
 // JobEnded has nothing to do: a job's tasks have ended before, with all they hold.
 func (s *Service) JobEnded(actors.JobID) {}
 
@@ -145,7 +188,7 @@ func (s *Service) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	var err error
-	for _, db := range []*kernel.DB{s.plan, s.exec} {
+	for _, db := range []*kernel.DB{s.plan, s.undivided, s.exec} {
 		if db != nil {
 			if e := db.Close(); e != nil && err == nil {
 				err = e

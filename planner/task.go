@@ -71,7 +71,16 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 	if err := checkPins(r.task.Files); err != nil {
 		return nil, err
 	}
-	if r.conn, err = s.exec.Connect(); err != nil {
+	db, k := s.exec, stageTasks
+	if r.task.Whole {
+		k = wholeTasks
+		if db, err = s.wholeDB(); err != nil {
+			return nil, err
+		}
+	}
+	s.memory.begin(k)
+	defer s.memory.end(k)
+	if r.conn, err = db.Connect(); err != nil {
 		return nil, err
 	}
 	defer r.conn.Close()
@@ -242,7 +251,7 @@ var fragmentColumn = regexp.MustCompile(` when casting from source column c\d+\b
 // spoken takes out of an error of DuckDB what is about the fragment's text, which the user has never seen.
 func (r *stageRun) spoken(err error) error {
 	sql, ok := err.(*kernel.Error)
-	if !ok || len(r.task.Types) == 0 { // without types it is the user's own text
+	if !ok || r.task.Whole { // it is the user's own text
 		return err
 	}
 	return &kernel.Error{Type: sql.Type, Message: fragmentColumn.ReplaceAllString(sql.Message, "")}

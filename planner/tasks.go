@@ -55,7 +55,7 @@ func (r *run) resultEdge() *shuffle.Edge {
 	}
 	return &shuffle.Edge{
 		Job: r.job.ID(), Mode: shuffle.Streaming,
-		Producers: []actors.NodeID{r.slots[0]},
+		Producers: []actors.NodeID{r.whole.ID},
 		Consumers: []actors.NodeID{r.service.node.ID()},
 	}
 }
@@ -143,14 +143,19 @@ func (r *run) fallbackSpec() ([]taskSpec, error) {
 	for i := range columns {
 		columns[i] = uint32(i)
 	}
+	conn, err := r.service.exec.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
 	arg, err := proto.Marshal(&wire.StageTask{
 		Sql: r.query.sql, Setup: append([]string{kernel.NoRangeMergeJoin}, r.query.setup...),
-		Outputs: []*wire.Output{{Edge: edge, Columns: columns, Route: wire.RouteKind_TO}},
+		Outputs: []*wire.Output{{Edge: edge, Columns: columns, Route: wire.RouteKind_TO}}, Types: r.wholeTypes(conn), Whole: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("planner: stage task: %w", err)
 	}
-	return []taskSpec{{TaskSpec: actors.TaskSpec{Name: "the whole query", Func: stageFunc, Arg: arg, Node: r.slots[0]}}}, nil
+	return []taskSpec{{TaskSpec: actors.TaskSpec{Name: "the whole query", Func: stageFunc, Arg: arg, Node: r.whole.ID}}}, nil
 }
 
 // pins lists what files must be like for the plan to hold.
@@ -188,10 +193,21 @@ func (r *run) rowsSchema(conn *kernel.Conn) (*arrow.Schema, error) {
 	if r.query.plan != nil {
 		return r.service.schemas.of(ctx, conn, r.query.travel)
 	}
+	if types := r.wholeTypes(conn); types != nil {
+		return r.service.schemas.of(ctx, conn, types)
+	}
 	if err := makeTables(ctx, conn, r.query.setup); err != nil {
 		return nil, err
 	}
 	return ofQuery(ctx, conn, r.query.sql)
+}
+
+// wholeTypes are the types of a query that is not distributed, or nil when SQL cannot spell them.
+func (r *run) wholeTypes(conn *kernel.Conn) []string {
+	if _, err := r.service.schemas.of(r.job.Context(), conn, r.query.types); err != nil {
+		return nil
+	}
+	return r.query.types
 }
 
 // finished sums up what the query's tasks did.
@@ -241,7 +257,7 @@ func (r *run) finished() *wire.Finished {
 	st.Exchange = countersToWire(sum)
 	out := &wire.Finished{Stats: st}
 	if r.req.Options.Analyze {
-		out.Explain = r.explain(func(s *dist.Stage) []string { return taskLines(stages[s.ID]) })
+		out.Explain = r.explain(stages)
 	}
 	return out
 }

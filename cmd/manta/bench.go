@@ -11,6 +11,7 @@ import (
 
 	"manta/bench"
 	"manta/bench/tpc"
+	"manta/planner"
 )
 
 func benchCommand() *cobra.Command {
@@ -40,6 +41,9 @@ func benchSuite(suite *tpc.Suite) *cobra.Command {
 				if err := checkMode(m); err != nil {
 					return err
 				}
+			}
+			if err := planner.CheckDistribute(o.Distribute); err != nil {
+				return &usageError{err}
 			}
 			switch {
 			case output != "table" && output != "json":
@@ -85,6 +89,7 @@ func benchSuite(suite *tpc.Suite) *cobra.Command {
 	flags.StringSliceVar(&o.Modes, "modes", bench.AllModes, "exchange modes to compare")
 	flags.IntSliceVar(&o.Queries, "queries", nil, "queries to run (default all)")
 	flags.IntVar(&o.Runs, "runs", 1, "measurements of each query in each mode")
+	flags.StringVar(&o.Distribute, "distribute", "always", "always: exchanges are compared; auto: a query may run in one task on one node")
 	flags.StringVar(&versus, "vs", "duckdb", "what to compare with")
 	flags.StringVarP(&output, "output", "o", "table", "format: table or json")
 	return c

@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("tasks on all nodes", func(t *testing.T) {
-		args := append([]string{"explain", "--analyze", "--head", c.head.address}, tables(t, "lineitem", "orders")...)
+		args := append([]string{"explain", "--analyze", "--distribute", "always", "--head", c.head.address}, tables(t, "lineitem", "orders")...)
 		text := start(t, t.TempDir(), append(args, question)...).succeeds(t)
 		for _, n := range c.nodes() {
 			require.Contains(t, text, "on "+string(n.id)+": ")
@@ -138,6 +138,7 @@ func TestCluster(t *testing.T) {
 		c.waitEmpty(t)
 		// No slot is lost: each node has one, and one stage for all three still runs.
 		require.Equal(t, want, c.sql(t, ask("--shuffle", "streaming", "--partitions", "3", question)...).succeeds(t))
+		c.waitEmpty(t)
 	})
 
 	t.Run("interrupt", func(t *testing.T) {
@@ -155,6 +156,7 @@ func TestCluster(t *testing.T) {
 			t.Logf("%s: the client ended after %v, the job after %v, the head knew of no task after %v", mode, client, job, time.Since(begin))
 		}
 		require.Equal(t, want, c.sql(t, ask(question)...).succeeds(t))
+		c.waitEmpty(t)
 	})
 
 	t.Run("client is killed", func(t *testing.T) {
@@ -239,7 +241,7 @@ func TestWorkerKilled(t *testing.T) {
 
 		// The rest goes on, without the node.
 		require.Equal(t, want, c.sql(t, append(flags, "--shuffle", mode, question)...).succeeds(t))
-		args := append([]string{"explain", "--analyze", "--head", c.head.address}, flags[:4]...)
+		args := append([]string{"explain", "--analyze", "--distribute", "always", "--head", c.head.address}, flags[:4]...)
 		text := start(t, t.TempDir(), append(args, question)...).succeeds(t)
 		require.NotContains(t, text, string(victim.id))
 		for _, n := range append(c.workers[i+1:], c.head) {

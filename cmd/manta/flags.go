@@ -109,6 +109,7 @@ type queryFlags struct {
 	tables     tableFlags
 	shuffle    string
 	partitions int
+	distribute string
 	file       string
 }
 
@@ -116,6 +117,7 @@ func (f *queryFlags) add(flags *pflag.FlagSet) {
 	flags.VarP(&f.tables, "table", "t", "a table and its files; repeat for more")
 	flags.StringVar(&f.shuffle, "shuffle", "auto", "exchange mode: auto, streaming, object-store, disk or concat")
 	flags.IntVar(&f.partitions, "partitions", 0, "tasks of a partitioned stage (default: the cluster's slots)")
+	flags.StringVar(&f.distribute, "distribute", "", "auto: one task on one node when that is faster; always (default: always with --shuffle or --partitions, else auto)")
 	flags.StringVarP(&f.file, "file", "f", "", "read the query from this file")
 }
 
@@ -126,7 +128,10 @@ func (f *queryFlags) options() (planner.Options, error) {
 	if f.partitions < 0 {
 		return planner.Options{}, usagef("--partitions %d: give at least 1", f.partitions)
 	}
-	return planner.Options{Tables: f.tables, Shuffle: f.shuffle, Partitions: f.partitions}, nil
+	if err := planner.CheckDistribute(f.distribute); err != nil {
+		return planner.Options{}, &usageError{err}
+	}
+	return planner.Options{Tables: f.tables, Shuffle: f.shuffle, Partitions: f.partitions, Distribute: f.distribute}, nil
 }
 
 func checkMode(mode string) error {

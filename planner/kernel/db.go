@@ -119,5 +119,16 @@ func (db *DB) prepare(settings map[string]string) error {
 	return nil
 }
 
+// SetMemoryLimit changes Config.MemoryLimit. It fails when the instance holds more than that and can neither drop nor
+// spill it.
+func (db *DB) SetMemoryLimit(bytes int64) error {
+	c, err := db.Connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.command("SET GLOBAL memory_limit = " + QuoteString(bytesText(bytes)))
+}
+
 // Handle is DuckDB's duckdb_database, for code that links an extension into it. It is valid until Close.
 func (db *DB) Handle() unsafe.Pointer { return db.handle.Ptr }

@@ -135,7 +135,8 @@ type QueryOptions struct {
 	// and a join's side is sent to every task. Unset: the defaults.
 	ReplicateBytes *int64 `protobuf:"varint,5,opt,name=replicate_bytes,json=replicateBytes,proto3,oneof" json:"replicate_bytes,omitempty"`
 	BroadcastBytes *int64 `protobuf:"varint,6,opt,name=broadcast_bytes,json=broadcastBytes,proto3,oneof" json:"broadcast_bytes,omitempty"`
-	Label          string `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"` // shown in the job list in place of the SQL
+	Label          string `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"`           // shown in the job list in place of the SQL
+	Distribute     string `protobuf:"bytes,8,opt,name=distribute,proto3" json:"distribute,omitempty"` // auto, always; unset: always when anything of the exchanges is set, else auto
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -215,6 +216,13 @@ func (x *QueryOptions) GetBroadcastBytes() int64 {
 func (x *QueryOptions) GetLabel() string {
 	if x != nil {
 		return x.Label
+	}
+	return ""
+}
+
+func (x *QueryOptions) GetDistribute() string {
+	if x != nil {
+		return x.Distribute
 	}
 	return ""
 }
@@ -1052,8 +1060,9 @@ type StageTask struct {
 	Setup         []string               `protobuf:"bytes,4,rep,name=setup,proto3" json:"setup,omitempty"`  // statements to run before, on the task's own connection
 	Inputs        []*Input               `protobuf:"bytes,5,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*Output              `protobuf:"bytes,6,rep,name=outputs,proto3" json:"outputs,omitempty"`
-	Files         []*FilePin             `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"` // refuse to run when one of these has changed
-	Types         []string               `protobuf:"bytes,8,rep,name=types,proto3" json:"types,omitempty"` // DuckDB types of the fragment's columns; none: ask DuckDB
+	Files         []*FilePin             `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"`  // refuse to run when one of these has changed
+	Types         []string               `protobuf:"bytes,8,rep,name=types,proto3" json:"types,omitempty"`  // DuckDB types of the fragment's columns; none: ask DuckDB
+	Whole         bool                   `protobuf:"varint,9,opt,name=whole,proto3" json:"whole,omitempty"` // the query as it is written, in the instance that uses several threads
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1142,6 +1151,13 @@ func (x *StageTask) GetTypes() []string {
 		return x.Types
 	}
 	return nil
+}
+
+func (x *StageTask) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 // Input is one exchange read by a task: a view of the given columns.
@@ -1365,7 +1381,7 @@ const file_planner_proto_rawDesc = "" +
 	"\rplanner.proto\x12\rmanta.planner\"W\n" +
 	"\fQueryRequest\x12\x10\n" +
 	"\x03sql\x18\x01 \x01(\tR\x03sql\x125\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1b.manta.planner.QueryOptionsR\aoptions\"\xf8\x02\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1b.manta.planner.QueryOptionsR\aoptions\"\x98\x03\n" +
 	"\fQueryOptions\x12\x18\n" +
 	"\ashuffle\x18\x01 \x01(\tR\ashuffle\x12\x1e\n" +
 	"\n" +
@@ -1375,7 +1391,10 @@ const file_planner_proto_rawDesc = "" +
 	"\aanalyze\x18\x04 \x01(\bR\aanalyze\x12,\n" +
 	"\x0freplicate_bytes\x18\x05 \x01(\x03H\x00R\x0ereplicateBytes\x88\x01\x01\x12,\n" +
 	"\x0fbroadcast_bytes\x18\x06 \x01(\x03H\x01R\x0ebroadcastBytes\x88\x01\x01\x12\x14\n" +
-	"\x05label\x18\a \x01(\tR\x05label\x1a9\n" +
+	"\x05label\x18\a \x01(\tR\x05label\x12\x1e\n" +
+	"\n" +
+	"distribute\x18\b \x01(\tR\n" +
+	"distribute\x1a9\n" +
 	"\vTablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
@@ -1452,7 +1471,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x10input_wait_nanos\x18\n" +
 	" \x01(\x03R\x0einputWaitNanos\x12\x1f\n" +
 	"\vpeak_queued\x18\v \x01(\x03R\n" +
-	"peakQueued\"\x82\x02\n" +
+	"peakQueued\"\x98\x02\n" +
 	"\tStageTask\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x10\n" +
@@ -1461,7 +1480,8 @@ const file_planner_proto_rawDesc = "" +
 	"\x06inputs\x18\x05 \x03(\v2\x14.manta.planner.InputR\x06inputs\x12/\n" +
 	"\aoutputs\x18\x06 \x03(\v2\x15.manta.planner.OutputR\aoutputs\x12,\n" +
 	"\x05files\x18\a \x03(\v2\x16.manta.planner.FilePinR\x05files\x12\x14\n" +
-	"\x05types\x18\b \x03(\tR\x05types\"c\n" +
+	"\x05types\x18\b \x03(\tR\x05types\x12\x14\n" +
+	"\x05whole\x18\t \x01(\bR\x05whole\"c\n" +
 	"\x05Input\x12\x12\n" +
 	"\x04view\x18\x01 \x01(\tR\x04view\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\fR\x04edge\x12\x1c\n" +

@@ -1,0 +1,112 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+
+	"manta/actors"
+	"manta/planner/dist"
+	"manta/planner/plan"
+)
+
+// A query too small to gain from several nodes runs as it is written, in one
+// task on one node. That task holds the node's slots, and runs in an instance of
+// DuckDB that uses a thread for each. So does a query that cannot be distributed.
+
+// How a query may run, by QueryOptions.distribute.
+const (
+	distributeAuto   = "auto"   // whole when that is expected to be faster
+	distributeAlways = "always" // whole only when it cannot be distributed
+)
+
+func checkDistribute(s string) error {
+	switch s {
+	case "", distributeAuto, distributeAlways:
+		return nil
+	}
+	return fmt.Errorf("planner: unknown distribution %q; use auto or always", s)
+}
+
+// CheckDistribute reports a text that Options.Distribute does not take.
+func CheckDistribute(s string) error { return checkDistribute(s) }
+
+// smallQuery is how many bytes several nodes do not read sooner than one: setting
+// up stages and exchanges takes as long as one slot needs for about so much.
+const smallQuery = 8 << 20
+
+// whole says why a query runs whole, or gives ""; rows are DuckDB's estimates.
+func whole(root plan.Node, files map[string]dist.File, rows map[plan.Node]int64, at placement) string {
+	if at.always {
+		return ""
+	}
+	bytes := scanned(root, files)
+	work := bytes + joined(rows)
+	switch {
+	case work <= smallQuery:
+		return fmt.Sprintf("it reads about %s, and several tasks would not make that faster", humanize.IBytes(uint64(bytes)))
+	case at.nodes == 1 && work <= 2*float64(wholeMemory(at.whole.MemoryBytes)):
+		return "there is one node, and it has the memory"
+	}
+	return ""
+}
+
+// scanned estimates the bytes of the columns that a plan reads, before compression.
+func scanned(root plan.Node, files map[string]dist.File) float64 {
+	var sum float64
+	plan.Walk(root, func(n plan.Node) bool {
+		if get, ok := n.(*plan.Get); ok && len(get.Source) > 0 {
+			share := min(1, float64(len(get.Read))/float64(len(get.Source)))
+			for _, path := range get.Files {
+				sum += share * float64(files[path].Bytes())
+			}
+		}
+		return true
+	})
+	return sum
+}
+
+// joined estimates the bytes of what a plan's joins give: a product of small tables is not small.
+func joined(rows map[plan.Node]int64) float64 {
+	const rowBytes = 16
+	var sum float64
+	for n, r := range rows {
+		switch n.(type) {
+		case *plan.Join, *plan.Cross:
+			sum += rowBytes * float64(r)
+		}
+	}
+	return sum
+}
+
+// placement is what planning has to know of the cluster.
+type placement struct {
+	partitions int
+	nodes      int
+	whole      actors.NodeInfo // where a query that is not distributed runs
+	always     bool            // the client wants it distributed
+	explain    bool            // make the distributed plan even if it is not to be run
+}
+
+// placement describes the cluster as it is to the planner. Who sets anything of
+// the exchanges wants to have some.
+func (r *run) placement() placement {
+	o := r.req.Options
+	return placement{
+		partitions: r.partitions, nodes: len(r.nodes), whole: r.whole,
+		always: o.Distribute == distributeAlways ||
+			o.Distribute == "" && (r.mode != Auto || o.Partitions > 0 || o.ReplicateBytes != nil || o.BroadcastBytes != nil),
+	}
+}
+
+// wholeNode is the node for a task that is a query of its own: one with most
+// slots, and of those the one with least to do.
+func wholeNode(nodes []actors.NodeInfo) actors.NodeInfo {
+	best := nodes[0]
+	for _, n := range nodes[1:] {
+		if n.CPUs > best.CPUs || n.CPUs == best.CPUs && n.RunningTasks < best.RunningTasks {
+			best = n
+		}
+	}
+	return best
+}
