@@ -189,7 +189,10 @@ func request(sql string, o Options) *wire.QueryRequest {
 // QueryError is an error that the head answered; Error is its one line.
 type QueryError struct {
 	Message string
-	cause   error // the RPC's status
+	// Quote is the line of the query that the error is about, and a caret below
+	// the place, as two lines; empty where nobody knows the place.
+	Quote string
+	cause error // the RPC's status
 }
 
 func (e *QueryError) Error() string { return e.Message }
@@ -208,7 +211,8 @@ func remoteError(err error) error {
 		if st.Code() == codes.Unavailable && strings.HasPrefix(message, "error reading from server") {
 			message = "the head ended before the query did"
 		}
-		return &QueryError{Message: message, cause: err}
+		message, quote, _ := strings.Cut(message, "\n")
+		return &QueryError{Message: message, Quote: quote, cause: err}
 	}
 	return fmt.Errorf("planner: %w", err)
 }

@@ -65,7 +65,7 @@ func TestErrorsAreOneLine(t *testing.T) {
 		options Options
 		want    string
 	}{
-		{"SELEC 1", Options{}, `syntax error at or near "SELEC" (at character 1`},
+		{"SELEC 1", Options{}, `syntax error at or near "SELEC" (line 1, column 1)`},
 		{"SELECT * FROM nowhere", Options{}, "nowhere does not exist"},
 		{"SELECT nothing_such FROM big", Options{}, `"nothing_such" not found`},
 		{"SELECT * FROM '/nowhere/*.parquet'", Options{}, "No files found"},
@@ -103,16 +103,53 @@ func TestErrorsAreOneLine(t *testing.T) {
 	require.Equal(t, []string{"3"}, got.rows)
 }
 
+// An error says where in the query it is, also when a task met it in a fragment.
+func TestErrorsPointIntoTheQuery(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+	for _, tt := range []struct{ sql, want, quote string }{
+		{"SELECT k,\n  nothing_such\nFROM big", `Referenced column "nothing_such" not found`, "LINE 2:   nothing_such\n          ^"},
+		{"SELECT 'ä', 1 +", "syntax error at end of input", "LINE 1: SELECT 'ä', 1 +\n                       ^"},
+		{"SELECT 'ä', nothing_such FROM big", "nothing_such", "LINE 1: SELECT 'ä', nothing_such FROM big\n                    ^"},
+		{"SELECT id,\n\tCAST(s AS INTEGER)\nFROM big", "Conversion Error: Could not convert string 'name", "LINE 2:  CAST(s AS INTEGER)\n         ^"},
+		{"SELECT k, sum(s::DATE - day) FROM big GROUP BY k", "Conversion Error: invalid date field format: \"name", "LINE 1: SELECT k, sum(s::DATE - day) FROM big GROUP BY k\n                       ^"},
+		{"SELECT k, count(*) FROM big WHERE (d * 1000)::TINYINT > 3 GROUP BY k", "Conversion Error", "LINE 1: SELECT k, count(*) FROM big WHERE (d * 1000)::TINYINT > 3 GROUP BY k\n                                                    ^"},
+		{"SELECT max(9223372036854775807 + id) FROM big", "Out of Range Error: Overflow in addition", ""},
+	} {
+		err := fails(c, tt.sql, Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
+		var query *QueryError
+		require.ErrorAs(t, err, &query, tt.sql)
+		require.Contains(t, query.Message, tt.want)
+		require.Equal(t, tt.quote, query.Quote, "%s: %s", tt.sql, query.Message)
+		require.NotContains(t, query.Message, "\x1f")
+		require.False(t, strings.HasPrefix(query.Message, "task "), query.Message)
+	}
+}
+
+func TestQuoteOfALongLine(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	line, column, quote, ok := quoted("a\n"+long, 2+301)
+	require.True(t, ok)
+	require.Equal(t, []int{2, 301}, []int{line, column})
+	text, caret, _ := strings.Cut(quote, "\n")
+	require.Less(t, len(text), 130)
+	require.Equal(t, byte('x'), text[strings.IndexByte(caret, '^')])
+	_, _, _, ok = quoted("SELECT", 8)
+	require.False(t, ok)
+	_, _, _, ok = quoted("SELECT", 0)
+	require.False(t, ok)
+}
+
 // Advice that DuckDB gives is kept, but for that on memory.
 func TestAdvice(t *testing.T) {
 	require.Equal(t, "Binder Error: schema mismatch; Possible solutions: union_by_name=True",
-		message(errors.New("Binder Error: schema mismatch\nPossible solutions: union_by_name=True")))
+		message(errors.New("Binder Error: schema mismatch\nPossible solutions: union_by_name=True"), ""))
 	require.Equal(t, "Out of Memory Error: full; give the nodes more memory, or use fewer partitions",
-		message(errors.New("Out of Memory Error: full\nPossible solutions:\n* SET threads")))
+		message(errors.New("Out of Memory Error: full\nPossible solutions:\n* SET threads"), ""))
 	require.Equal(t, "Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used)"+
 		"; the disk of the node's data folder is full, or give the nodes more memory",
 		message(errors.New("Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used).\n"+
-			"This limit was set by the 'max_temp_directory_size' setting.\nBy default, …")))
+			"This limit was set by the 'max_temp_directory_size' setting.\nBy default, …"), ""))
 }
 
 // fails runs a query to its error.

@@ -2,17 +2,12 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"manta/actors"
 	"manta/planner/dist"
-	"manta/planner/kernel"
 	"manta/planner/wire"
 	"manta/shuffle"
 )
@@ -45,24 +40,24 @@ const maxPartitions = 1024
 func (s *Service) Query(req *wire.QueryRequest, stream grpc.ServerStreamingServer[wire.QueryEvent]) error {
 	r, err := s.newRun(req, stream)
 	if err != nil {
-		return toStatus(err)
+		return toStatus(err, req.Sql)
 	}
-	return toStatus(r.run(stream.Context()))
+	return toStatus(r.run(stream.Context()), req.Sql)
 }
 
 // Explain plans a query for a client; see wire.SQLServer.
 func (s *Service) Explain(ctx context.Context, req *wire.QueryRequest) (*wire.ExplainReply, error) {
 	r, err := s.newRun(req, nil)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, toStatus(err, req.Sql)
 	}
 	if err := r.place(); err != nil {
-		return nil, toStatus(err)
+		return nil, toStatus(err, req.Sql)
 	}
 	at := r.placement()
 	at.explain = true
 	if r.query, err = s.prepare(ctx, req, at); err != nil {
-		return nil, toStatus(err)
+		return nil, toStatus(err, req.Sql)
 	}
 	return &wire.ExplainReply{Text: r.explain(nil)}, nil
 }
@@ -97,44 +92,4 @@ func counted(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-// toStatus makes an RPC error of an error: one line, and a code for its kind.
-func toStatus(err error) error {
-	if err == nil {
-		return nil
-	}
-	var sql *kernel.Error
-	code := codes.FailedPrecondition
-	switch {
-	case errors.Is(err, actors.ErrNodeDead), errors.Is(err, shuffle.ErrPeer):
-		code = codes.Unavailable // also when the error is that of a task that was cancelled because of it
-	case errors.Is(err, context.Canceled), errors.Is(err, actors.ErrJobStopped):
-		code = codes.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		code = codes.DeadlineExceeded
-	case errors.As(err, &sql):
-		code = codes.InvalidArgument
-	}
-	return status.Error(code, message(err))
-}
-
-// message is an error as one line for a user: with the position in the query where there is one.
-func message(err error) string {
-	text := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
-	// DuckDB's advice on memory is about settings that a user here does not have.
-	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 && strings.Contains(text, "Out of Memory Error") {
-		text = strings.TrimRight(text[:advice], "; ") + "; give the nodes more memory, or use fewer partitions"
-	}
-	if limit := strings.Index(text, " This limit was set by the 'max_temp_directory_size'"); limit >= 0 {
-		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full, or give the nodes more memory"
-	}
-	if strings.Contains(text, "No magic bytes found") {
-		text += ": it is no Parquet file"
-	}
-	var sql *kernel.Error
-	if errors.As(err, &sql) && sql.Position > 0 {
-		text += fmt.Sprintf(" (at character %d of the query)", sql.Position)
-	}
-	return text
 }

@@ -16,6 +16,7 @@ import (
 
 	"manta/actors"
 	"manta/planner/kernel"
+	"manta/planner/plan"
 	"manta/planner/wire"
 	"manta/shuffle"
 )
@@ -248,13 +249,18 @@ func (r *stageRun) cause(err error) error {
 // fragmentColumn is where DuckDB names a column of a fragment, which the user's query does not have.
 var fragmentColumn = regexp.MustCompile(` when casting from source column c\d+\b`)
 
-// spoken takes out of an error of DuckDB what is about the fragment's text, which the user has never seen.
+// spoken is an error of DuckDB in terms of the user's query: without the names of
+// a fragment, which the user has never seen, and with the place in the query.
 func (r *stageRun) spoken(err error) error {
 	sql, ok := err.(*kernel.Error)
-	if !ok || r.task.Whole { // it is the user's own text
+	if !ok {
 		return err
 	}
-	return &kernel.Error{Type: sql.Type, Message: fragmentColumn.ReplaceAllString(sql.Message, "")}
+	if r.task.Whole { // it is the user's own text
+		return &kernel.Error{Type: sql.Type, Message: located(sql.Message, sql.Position)}
+	}
+	text := fragmentColumn.ReplaceAllString(sql.Message, "")
+	return &kernel.Error{Type: sql.Type, Message: located(text, plan.Origin(r.task.Sql, sql.Position))}
 }
 
 // dropInputs closes every input; those not read to their end tell their producers to stop. Idempotent.

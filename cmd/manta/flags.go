@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -139,6 +140,15 @@ func checkMode(mode string) error {
 		return &usageError{err}
 	}
 	return nil
+}
+
+// report is an error for people: one line, and below it the part of the query that it is about.
+func report(err error) string {
+	text := oneLine(err)
+	if query, ok := errors.AsType[*planner.QueryError](err); ok && query.Quote != "" {
+		text += "\n" + query.Quote
+	}
+	return text
 }
 
 // oneLine is an error as one line, without the names of packages.

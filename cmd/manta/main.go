@@ -48,7 +48,7 @@ func run(args []string) int {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, planner.ErrCancelled)) {
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintln(os.Stderr, "manta: "+oneLine(err))
+	fmt.Fprintln(os.Stderr, "manta: "+report(err))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(os.Stderr, "See '%s --help'.\n", command.CommandPath())

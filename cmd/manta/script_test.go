@@ -87,9 +87,12 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 // complaint tells what is wrong with what a failing manta says on standard error.
 func complaint(text string, code int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if quote := len(lines) == 3 && strings.HasPrefix(lines[1], "LINE ") && strings.TrimLeft(lines[2], " ") == "^"; quote {
+		lines = lines[:1]
+	}
 	switch {
 	case code == exitFailure && len(lines) != 1:
-		return "want one line on standard error"
+		return "want one line on standard error, or one and a quotation of the query"
 	case code == exitUsage && (len(lines) != 2 || !strings.HasPrefix(lines[1], "See 'manta ") || !strings.HasSuffix(lines[1], "--help'.")):
 		return "want one line on standard error, and one that says where to get help"
 	case !strings.HasPrefix(lines[0], "manta: ") || len(lines[0]) > 400:

@@ -84,7 +84,7 @@ func (s *shell) do(line string) (quit bool) {
 		err = errors.New("interrupted")
 	}
 	if err != nil {
-		fmt.Fprintln(s.out, oneLine(err))
+		fmt.Fprintln(s.out, report(err))
 	}
 	return quit
 }

@@ -10,7 +10,7 @@ import (
 type Error struct {
 	Type     string // DuckDB's name: Parser, Binder, Catalog, IO, Out of Memory, Interrupt, Conversion, ...
 	Message  string // one line
-	Position int    // 1-based byte offset into the SQL text; 0 = unknown
+	Position int    // 1-based offset into the SQL text, in bytes, for errors of the grammar in characters; 0 = unknown
 }
 
 // Error is "Type Error: message".

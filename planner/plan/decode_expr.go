@@ -1,5 +1,7 @@
 package plan
 
+import "math"
+
 // scope is what an expression's references may name.
 type scope struct {
 	d        *decoder
@@ -21,7 +23,9 @@ func open(v any) (o *object, class, kind string) {
 	o = asObject(v, "an expression")
 	class, kind = o.text("expression_class"), o.text("type")
 	o.what = class
-	o.ignore("query_location")
+	if class != "BOUND_CAST" {
+		o.ignore("query_location")
+	}
 	return o, class, kind
 }
 
@@ -54,7 +58,13 @@ func (s scope) other(o *object, class, kind string) Expr {
 	case "BOUND_CONSTANT":
 		return &Const{decodeValue(o.take("value"))}
 	case "BOUND_CAST":
-		return &Cast{s.expr(o.take("child")), decodeType(o.take("return_type")), o.flag("try_cast")}
+		c := &Cast{Child: s.expr(o.take("child")), T: decodeType(o.take("return_type")), Try: o.flag("try_cast")}
+		if _, ok := o.fields["query_location"]; ok {
+			if at := o.number("query_location"); at < math.MaxInt32 {
+				c.At = int(at) + 1
+			}
+		}
+		return c
 	case "BOUND_COMPARISON":
 		return &Compare{compareOp(kind), s.expr(o.take("left")), s.expr(o.take("right"))}
 	case "BOUND_BETWEEN":

@@ -24,6 +24,8 @@ type Cast struct {
 	Child Expr
 	T     Type
 	Try   bool
+	// At is where the query's text has the cast, from 1; 0: nobody knows. It is no part of what the cast means.
+	At int
 }
 
 // CompareOp is a comparison.

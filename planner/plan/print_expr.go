@@ -17,7 +17,7 @@ func (p *Printer) expr(e Expr, cols []string) string {
 	case *Const:
 		return literal(e.Value)
 	case *Cast:
-		text := p.expr(e.Child, cols)
+		text := origin(e.At) + p.expr(e.Child, cols)
 		if e.Try && e.T.Spellable() {
 			return "TRY_CAST(" + text + " AS " + e.T.String() + ")"
 		}

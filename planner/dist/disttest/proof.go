@@ -214,7 +214,19 @@ func (w way) together(exprs []plan.Expr) bool {
 }
 
 func among(exprs []plan.Expr, e plan.Expr) bool {
-	return slices.ContainsFunc(exprs, func(x plan.Expr) bool { return reflect.DeepEqual(x, e) })
+	return slices.ContainsFunc(exprs, func(x plan.Expr) bool { return reflect.DeepEqual(nowhere(x), nowhere(e)) })
+}
+
+// nowhere is an expression without the places in the query's text that its casts have.
+func nowhere(e plan.Expr) plan.Expr {
+	return plan.MapExpr(e, func(e plan.Expr) plan.Expr {
+		if c, ok := e.(*plan.Cast); ok && c.At != 0 {
+			plain := *c
+			plain.At = 0
+			return &plain
+		}
+		return e
+	})
 }
 
 func groups(n *plan.Aggregate, w way) (way, error) {

@@ -1,0 +1,141 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"manta/actors"
+	"manta/planner/kernel"
+	"manta/shuffle"
+)
+
+// An error of DuckDB points into the text that DuckDB was given. A task's is a
+// fragment, which nobody but Manta has seen: the task finds out where the query
+// has what the fragment has there, and writes that behind the message, for an
+// error travels as text. The head takes it off again, and quotes the line.
+
+// located is a message that says where in the query it is about; 0: nobody knows.
+func located(message string, at int) string {
+	if at == 0 {
+		return message
+	}
+	return fmt.Sprintf("%s\x1f%d\x1f", message, at)
+}
+
+var location = regexp.MustCompile("\x1f(\\d+)\x1f")
+
+// cutLocation takes off what located has put there.
+func cutLocation(text string) (string, int) {
+	m := location.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, 0
+	}
+	at, err := strconv.Atoi(text[m[2]:m[3]])
+	if err != nil {
+		return text, 0
+	}
+	return text[:m[0]] + text[m[1]:], at
+}
+
+// toStatus makes an RPC error of a query's: one line, where there is a place in
+// the query a quotation of it below, and a code for its kind.
+func toStatus(err error, query string) error {
+	if err == nil {
+		return nil
+	}
+	var sql *kernel.Error
+	code := codes.FailedPrecondition
+	switch {
+	case errors.Is(err, actors.ErrNodeDead), errors.Is(err, shuffle.ErrPeer):
+		code = codes.Unavailable // also when the error is that of a task that was cancelled because of it
+	case errors.Is(err, context.Canceled), errors.Is(err, actors.ErrJobStopped):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.As(err, &sql):
+		code = codes.InvalidArgument
+	}
+	return status.Error(code, message(err, query))
+}
+
+// message is an error for a user.
+func message(err error, query string) string {
+	text, at := cutLocation(err.Error())
+	// What went wrong comes first, where it did last.
+	if task, ok := errors.AsType[*actors.TaskError](err); ok {
+		if rest, begins := strings.CutPrefix(text, fmt.Sprintf("task %s on node %s: ", task.Name, task.Node)); begins {
+			text = fmt.Sprintf("%s (%s on node %s)", rest, task.Name, task.Node)
+		}
+	}
+	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", "; ")), " ")
+	// DuckDB's advice on memory is about settings that a user here does not have.
+	if advice := strings.Index(text, " Possible solutions:"); advice >= 0 && strings.Contains(text, "Out of Memory Error") {
+		text = strings.TrimRight(text[:advice], "; ") + "; give the nodes more memory, or use fewer partitions"
+	}
+	if limit := strings.Index(text, " This limit was set by the 'max_temp_directory_size'"); limit >= 0 {
+		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full, or give the nodes more memory"
+	}
+	if strings.Contains(text, "No magic bytes found") {
+		text += ": it is no Parquet file"
+	}
+	var sql *kernel.Error
+	if errors.As(err, &sql) && sql.Position > 0 {
+		at = bytePosition(sql, query)
+	}
+	if line, column, quote, ok := quoted(query, at); ok {
+		text += fmt.Sprintf(" (line %d, column %d)\n%s", line, column, quote)
+	}
+	return text
+}
+
+// bytePosition is the byte of a query that an error points at. DuckDB's grammar
+// counts characters, everything behind it bytes.
+func bytePosition(err *kernel.Error, query string) int {
+	grammar := strings.Contains(err.Message, " at or near ") || strings.HasSuffix(err.Message, " at end of input")
+	if err.Type != "Parser" || !grammar {
+		return err.Position
+	}
+	characters := 1
+	for at := range query {
+		if characters == err.Position {
+			return at + 1
+		}
+		characters++
+	}
+	return len(query) + 1
+}
+
+// quoteWidth is about how much of a long line is quoted.
+const quoteWidth = 100
+
+// quoted gives the line and the column, in characters from 1, of a byte of a
+// query, and two lines: the query's own, and a caret below the place.
+func quoted(query string, position int) (line, column int, quote string, ok bool) {
+	if position < 1 || position > len(query)+1 {
+		return 0, 0, "", false
+	}
+	before, after := query[:position-1], query[position-1:]
+	line = strings.Count(before, "\n") + 1
+	before = before[strings.LastIndexByte(before, '\n')+1:]
+	after, _, _ = strings.Cut(after, "\n")
+	column = utf8.RuneCountInString(before) + 1
+	plain := strings.NewReplacer("\t", " ", "\r", "")
+	left, right := []rune(plain.Replace(before)), []rune(plain.Replace(after))
+	cutLeft, cutRight := "", ""
+	if most := quoteWidth * 2 / 3; len(left) > most {
+		left, cutLeft = left[len(left)-most:], "..."
+	}
+	if most := quoteWidth - len(left); len(right) > most {
+		right, cutRight = right[:most], "..."
+	}
+	head := fmt.Sprintf("LINE %d: %s%s", line, cutLeft, string(left))
+	return line, column, head + string(right) + cutRight + "\n" + strings.Repeat(" ", utf8.RuneCountInString(head)) + "^", true
+}
