@@ -72,7 +72,11 @@ func message(err error, query string) string {
 	// What went wrong comes first, where it did last.
 	if task, ok := errors.AsType[*actors.TaskError](err); ok {
 		if rest, begins := strings.CutPrefix(text, fmt.Sprintf("task %s on node %s: ", task.Name, task.Node)); begins {
-			text = fmt.Sprintf("%s (%s on node %s)", rest, task.Name, task.Node)
+			where := task.Name + " on"
+			if task.Name == wholeTask {
+				where = "on"
+			}
+			text = fmt.Sprintf("%s (%s node %s)", rest, where, task.Node)
 		}
 	}
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", "; ")), " ")

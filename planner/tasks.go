@@ -133,6 +133,9 @@ func (r *run) output(e *dist.Edge, f *dist.Fragment, producer int) (*wire.Output
 	return out, nil
 }
 
+// wholeTask is the name of a task that is a query of its own.
+const wholeTask = "the whole query"
+
 // fallbackSpec is the only task of a query that runs as it is written.
 func (r *run) fallbackSpec() ([]taskSpec, error) {
 	edge, err := r.resultEdge().MarshalBinary()
@@ -155,7 +158,7 @@ func (r *run) fallbackSpec() ([]taskSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("planner: stage task: %w", err)
 	}
-	return []taskSpec{{TaskSpec: actors.TaskSpec{Name: "the whole query", Func: stageFunc, Arg: arg, Node: r.whole.ID}}}, nil
+	return []taskSpec{{TaskSpec: actors.TaskSpec{Name: wholeTask, Func: stageFunc, Arg: arg, Node: r.whole.ID}}}, nil
 }
 
 // pins lists what files must be like for the plan to hold.
