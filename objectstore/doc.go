@@ -9,6 +9,7 @@
 //   - A value is small up to Config.InlineMax, else large; its id says which. The two never share anything but the
 //     memory limit.
 //   - What is in memory is clean when it is on disk too, and dirty when it is only in memory.
+//   - A batch (PutBatch, GetBatch) is an object that is an Arrow record batch; package block has its form.
 //   - A copy (CreateCopy) is of an object that another store keeps. It may go at any time.
 //
 // # Tiers

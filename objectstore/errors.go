@@ -31,6 +31,8 @@ var (
 	ErrVersion = errors.New("objectstore: newer format")
 	// ErrCorrupt says that what an earlier store left in the directory cannot be read.
 	ErrCorrupt = errors.New("objectstore: corrupt directory")
+	// ErrNoBatch says that an object is something else than a record batch.
+	ErrNoBatch = errors.New("objectstore: not a record batch")
 	// ErrConfig says that a Config cannot be used.
 	ErrConfig = errors.New("objectstore: bad config")
 )

@@ -14,7 +14,7 @@ import (
 
 	"manta/actors"
 	"manta/objectstore"
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 )
 
 // A hash shuffle of 8 INT64 columns in batches of 2,048 rows: two producers, four partitions, on one node or on two.

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dustin/go-humanize"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 )
 
 // Config says what a node's exchanges may use. Zero fields take defaults.

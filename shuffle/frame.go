@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 	"sync/atomic"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 )
 
 // A frame is one message of the data plane: a fixed little-endian header, then a payload of any length.

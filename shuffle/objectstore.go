@@ -6,7 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/objectstore"
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/rows"
 	"manta/shuffle/shufflepb"
 )

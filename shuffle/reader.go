@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"manta/actors"
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/rows"
 )
 

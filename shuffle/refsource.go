@@ -10,7 +10,7 @@ import (
 
 	"manta/actors"
 	"manta/objectstore"
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/shufflepb"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/shufflepb"
 )
 

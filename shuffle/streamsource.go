@@ -3,7 +3,7 @@ package shuffle
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 )
 
 // streamSource reads a streamQueue.

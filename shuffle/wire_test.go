@@ -17,7 +17,7 @@ import (
 
 	"manta/actors"
 	"manta/objectstore"
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/shufflepb"
 )
 

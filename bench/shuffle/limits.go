@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"golang.org/x/sync/errgroup"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 	"manta/shuffle/rows"
 )
 

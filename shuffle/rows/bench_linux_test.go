@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"manta/shuffle/block"
+	"manta/objectstore/block"
 )
 
 // wide makes a batch of 8 INT64 columns and a random partition column.

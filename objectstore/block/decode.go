@@ -26,7 +26,7 @@ type Reader struct {
 	schema *arrow.Schema
 }
 
-// Decode reads the block data. Its batches get the given schema, whose types must be the block's. free runs once, when the
+// Decode reads the block data. Its batches get the given schema, whose types must be the block's; nil is the block's own. free runs once, when the
 // Reader is closed and the last batch is released; data must not change until then. On error free has run.
 func Decode(data []byte, schema *arrow.Schema, free func()) (*Reader, error) {
 	whole := memory.NewBufferWithAllocator(data, freeFunc(free))
@@ -36,6 +36,10 @@ func Decode(data []byte, schema *arrow.Schema, free func()) (*Reader, error) {
 	if err != nil {
 		whole.Release()
 		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	}
+	if schema == nil {
+		r.schema = r.ipc.Schema()
+		return r, nil
 	}
 	if err := sameTypes(r.ipc.Schema(), schema); err != nil {
 		r.Close()
