@@ -178,7 +178,11 @@ func (j *Job) finish(err error) {
 		switch {
 		case err == nil:
 			j.state = JobSucceeded
-		case errors.Is(err, ErrJobStopped), errors.Is(cause, ErrJobStopped), errors.Is(err, context.Canceled), errors.Is(cause, context.Canceled):
+		case errors.Is(err, ErrJobStopped), errors.Is(cause, ErrJobStopped):
+			j.state = JobStopped
+		case errors.Is(err, ErrNodeDead): // also when it is the error of a task that was cancelled because of it
+			j.state = JobFailed
+		case errors.Is(err, context.Canceled), errors.Is(cause, context.Canceled):
 			j.state = JobStopped
 		default:
 			j.state = JobFailed

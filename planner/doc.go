@@ -3,7 +3,7 @@
 // a client.
 //
 // SQL is a user of the runtime and has nothing private: a stage task is a task of
-// package actors, rows between tasks go through package shuffle, a query is a job.
+// package actors, rows between tasks go through package shuffle, an attempt of a query is a job.
 //
 // # Vocabulary
 //

@@ -66,7 +66,8 @@ func newResult(ctx context.Context, stream grpc.ServerStreamingClient[wire.Query
 	return r, nil
 }
 
-// Job is the id of the query's job on the cluster.
+// Job is the id of the query's job on the cluster; it changes, as Next finds out, when the query loses a node and
+// starts again.
 func (r *Result) Job() string { return r.job }
 
 // Schema is the Arrow schema of the rows.
@@ -163,7 +164,10 @@ func (r *Result) take(event *wire.QueryEvent) error {
 			return fmt.Errorf("planner: schema of the result: %w", err)
 		}
 		defer reader.Release()
-		r.job, r.types, r.schema = e.Started.Job, e.Started.Types, reader.Schema()
+		r.job = e.Started.Job
+		if r.schema == nil { // else the query starts again, with the same columns
+			r.types, r.schema = e.Started.Types, reader.Schema()
+		}
 	case *wire.QueryEvent_Progress:
 		r.tasks.Store(int64(e.Progress.Tasks))
 		r.tasksDone.Store(int64(e.Progress.TasksDone))

@@ -25,20 +25,31 @@ import (
 // It plans, starts every task of every stage at once, hands the rows of the last
 // stage to the client as they come, and ends the job in one way or another. The
 // order in which tasks work is not its business: a task that lacks input or
-// credit waits in its exchange, without a slot.
+// credit waits in its exchange, without a slot. A query that loses a node starts
+// again; see restart.go.
 type run struct {
-	service    *Service
-	req        *wire.QueryRequest
-	mode       shuffle.Mode
-	stream     grpc.ServerStreamingServer[wire.QueryEvent]
-	sending    sync.Mutex // orders events: progress comes from other goroutines
+	service *Service
+	req     *wire.QueryRequest
+	mode    shuffle.Mode
+	stream  grpc.ServerStreamingServer[wire.QueryEvent]
+	sending sync.Mutex // orders events: progress comes from other goroutines
+	started time.Time
+	out     outbox
+	columns []byte  // the result's schema, as the client knows it
+	lost    []error // why each attempt before this one ended
+
+	attempt
+}
+
+// attempt is one try to run the query. Each is a job of its own, so nothing of
+// one is visible in the next.
+type attempt struct {
 	nodes      []actors.NodeInfo
 	slots      []actors.NodeID // one for each slot, nodes taking turns
 	whole      actors.NodeInfo // the node of a query that is not distributed
 	partitions int
 	query      *prepared
 	job        *actors.Job
-	started    time.Time
 	planTime   time.Duration
 	tasks      []*stageTask
 }
@@ -68,11 +79,27 @@ func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServ
 	if strings.TrimSpace(req.Sql) == "" {
 		return nil, errors.New("planner: the query is empty")
 	}
-	return &run{service: s, req: req, mode: m, stream: stream, started: time.Now()}, nil
+	r := &run{service: s, req: req, mode: m, stream: stream, started: time.Now()}
+	r.out = outbox{limit: min(maxHeld, s.config.memory/8), send: r.send}
+	return r, nil
 }
 
 // run runs the query until its end; ctx is the client's call.
-func (r *run) run(ctx context.Context) (err error) {
+func (r *run) run(ctx context.Context) error {
+	for {
+		r.attempt = attempt{}
+		err := r.try(ctx)
+		if err == nil {
+			return nil
+		}
+		if err = r.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// try makes one attempt.
+func (r *run) try(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if r.job, err = r.service.node.NewJob(ctx, actors.JobSpec{Name: r.jobName()}); err != nil {
@@ -83,6 +110,9 @@ func (r *run) run(ctx context.Context) (err error) {
 		return err
 	}
 	ended, err := r.submit(cancel)
+	if hook := r.service.submitted; hook != nil {
+		hook(r)
+	}
 	if err == nil {
 		err = r.deliver()
 	}
@@ -91,6 +121,9 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	<-ended
 	if err = r.firstFailure(err); err != nil {
+		return err
+	}
+	if err = r.out.open(); err != nil {
 		return err
 	}
 	return r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Finished{Finished: r.finished()}})
@@ -106,6 +139,9 @@ func (r *run) jobName() string {
 	}
 	if runes := []rune(name); len(runes) > maxJobName {
 		name = string(runes[:maxJobName]) + "…"
+	}
+	if n := len(r.lost); n > 0 {
+		name += fmt.Sprintf(" (restart %d)", n)
 	}
 	return name
 }
@@ -272,7 +308,7 @@ func severity(err error) int {
 	return 4
 }
 
-// deliver sends the columns, and the rows as they come.
+// deliver sends the columns at once, and the rows through the outbox as they come.
 func (r *run) deliver() error {
 	schema, err := r.resultSchema()
 	if err != nil {
@@ -282,6 +318,11 @@ func (r *run) deliver() error {
 	head, err := encode(shown)
 	if err != nil {
 		return err
+	}
+	if r.columns == nil {
+		r.columns = head
+	} else if !bytes.Equal(r.columns, head) {
+		return errors.New("planner: the query started again, and its files have other columns than before; run it again")
 	}
 	event := &wire.Started{Job: string(r.job.ID()), Names: r.query.names, Types: r.query.types, Schema: head}
 	if err := r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Started{Started: event}}); err != nil {
@@ -335,12 +376,12 @@ func (r *run) sendRows(schema *arrow.Schema, b arrow.RecordBatch) error {
 		return nil
 	}
 	for len(block) > maxBlock { // one row that is larger
-		if err := r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Part{Part: block[:maxBlock]}}); err != nil {
+		if err := r.out.put(&wire.QueryEvent{Event: &wire.QueryEvent_Part{Part: block[:maxBlock]}}); err != nil {
 			return err
 		}
 		block = block[maxBlock:]
 	}
-	return r.send(&wire.QueryEvent{Event: &wire.QueryEvent_Block{Block: block}})
+	return r.out.put(&wire.QueryEvent{Event: &wire.QueryEvent_Block{Block: block}})
 }
 
 // encode makes an Arrow IPC stream.

@@ -27,6 +27,9 @@ type Service struct {
 	shuffle *shuffle.Service
 	config  serviceConfig
 
+	// submitted, when not nil, is told of every attempt whose tasks were submitted: for tests. Set before any query.
+	submitted func(*run)
+
 	node    *actors.Node // set by Register, before any task
 	exec    *kernel.DB   // opened by Register
 	memory  *memory
@@ -59,6 +62,9 @@ const (
 const maxPlanningMemory = 256 << 20
 
 func newService(sh *shuffle.Service, c serviceConfig) *Service {
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
 	s := &Service{shuffle: sh, config: c}
 	s.memory = &memory{total: c.memory, now: [2]int64{most(c.memory), least(c.memory)}}
 	s.memory.limit = [2]func(int64) error{

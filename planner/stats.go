@@ -19,6 +19,8 @@ type QueryStats struct {
 	Exchange     shuffle.Counters
 	PeakExchange int64 // bytes: the highest exchange memory that a node of the query has had since it last had no job
 	PeakRSS      int64 // bytes: the highest resident memory that a process of the query has had since it started
+	Restarts     int   // times that the query lost a node and started again; the rest is about the last attempt
+	Stalls       int64 // times that the exchanges of a job stood still on a node of the query meanwhile; see shuffle.Config
 	PlanTime     time.Duration
 	Elapsed      time.Duration
 	StageTasks   []StageStats // one for each stage
@@ -62,6 +64,7 @@ func statsFromWire(s *wire.Stats) QueryStats {
 		Distributed: s.GetDistributed(), Fallback: s.GetFallback(), ParallelScan: s.GetParallelScan(),
 		Exchange:     countersFromWire(s.GetExchange()),
 		PeakExchange: s.GetPeakExchangeBytes(), PeakRSS: s.GetPeakRssBytes(),
+		Restarts: int(s.GetRestarts()), Stalls: s.GetStalls(),
 		PlanTime: time.Duration(s.GetPlanNanos()), Elapsed: time.Duration(s.GetElapsedNanos()),
 	}
 	for _, st := range s.GetStage() {

@@ -34,6 +34,7 @@ type stageRun struct {
 	outputs []*output
 	started time.Time
 	spilled int64 // bytes that the node's store had ever spilled at the start
+	stalls  int64 // times that a job had ever stood still on the node at the start
 	rows    int64
 	early   bool // every consumer had enough before the fragment ended
 }
@@ -60,7 +61,8 @@ type output struct {
 // runStage runs one stage task: it opens the exchanges, streams the fragment's
 // result into the outputs, and ends every exchange in one way or another.
 func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, err error) {
-	r := &stageRun{service: s, tc: tc, task: &wire.StageTask{}, started: time.Now(), spilled: tc.Node.Store().Stats().BytesSpilled}
+	r := &stageRun{service: s, tc: tc, task: &wire.StageTask{}, started: time.Now(), spilled: tc.Node.Store().Stats().BytesSpilled,
+		stalls: s.shuffle.Stats().Stalls}
 	if err := proto.Unmarshal(arg, r.task); err != nil {
 		return nil, fmt.Errorf("planner: stage task: %w", err)
 	}
@@ -291,6 +293,8 @@ func (r *stageRun) stats() *wire.TaskStats {
 
 		StoreSpilledBefore: r.spilled,
 		StoreSpilledAfter:  r.tc.Node.Store().Stats().BytesSpilled,
+		StallsBefore:       r.stalls,
+		StallsAfter:        r.service.shuffle.Stats().Stalls,
 	}
 	for _, i := range r.inputs {
 		st.Inputs = append(st.Inputs, &wire.EdgeCounters{Edge: i.edge, Counters: countersToWire(i.counters)})

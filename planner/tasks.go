@@ -217,7 +217,7 @@ func (r *run) wholeTypes(conn *kernel.Conn) []string {
 func (r *run) finished() *wire.Finished {
 	st := &wire.Stats{
 		Stages: 1, Tasks: uint32(len(r.tasks)), Distributed: r.query.plan != nil, Fallback: r.query.fallback,
-		PlanNanos: int64(r.planTime), ElapsedNanos: int64(time.Since(r.started)),
+		PlanNanos: int64(r.planTime), ElapsedNanos: int64(time.Since(r.started)), Restarts: uint32(len(r.lost)),
 	}
 	if p := r.query.plan; p != nil {
 		st.Stages = uint32(len(p.Stages))
@@ -226,13 +226,10 @@ func (r *run) finished() *wire.Finished {
 	var sum shuffle.Counters
 	result := r.resultEdge().ID
 	stages := map[int]*wire.StageStats{}
-	spilled := map[string][2]int64{} // by node: the store's counter at the query's first and last look
+	spilled, stalls := meter{}, meter{}
 	for _, t := range r.tasks {
-		span, seen := spilled[t.stats.Node]
-		if !seen {
-			span[0] = t.stats.StoreSpilledBefore
-		}
-		spilled[t.stats.Node] = [2]int64{min(span[0], t.stats.StoreSpilledBefore), max(span[1], t.stats.StoreSpilledAfter)}
+		spilled.look(t.stats.Node, t.stats.StoreSpilledBefore, t.stats.StoreSpilledAfter)
+		stalls.look(t.stats.Node, t.stats.StallsBefore, t.stats.StallsAfter)
 		for _, o := range t.stats.Outputs {
 			if r.query.plan != nil && o.Edge != result {
 				sum.Add(countersFromWire(o.Counters))
@@ -254,15 +251,32 @@ func (r *run) finished() *wire.Finished {
 		}
 		stage.Tasks = append(stage.Tasks, t.stats)
 	}
-	for _, span := range spilled {
-		sum.BytesSpilled += span[1] - span[0]
-	}
+	sum.BytesSpilled += spilled.total()
+	st.Stalls = stalls.total()
 	st.Exchange = countersToWire(sum)
 	out := &wire.Finished{Stats: st}
 	if r.req.Options.Analyze {
-		out.Explain = r.explain(stages)
+		out.Explain = r.restartsText() + r.explain(stages)
 	}
 	return out
+}
+
+// meter is how far counters of nodes, by node, went while a query ran: each at its first and last look.
+type meter map[string][2]int64
+
+func (m meter) look(node string, before, after int64) {
+	span, seen := m[node]
+	if !seen {
+		span[0] = before
+	}
+	m[node] = [2]int64{min(span[0], before), max(span[1], after)}
+}
+
+func (m meter) total() (sum int64) {
+	for _, span := range m {
+		sum += span[1] - span[0]
+	}
+	return sum
 }
 
 // taskLines tells what each task of a stage did, for EXPLAIN ANALYZE.

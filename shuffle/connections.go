@@ -61,7 +61,7 @@ func (w *wire) hello() (actors.NodeID, error) {
 	return actors.NodeID(text), err
 }
 
-// begin counts one more handler in running, unless the service is closed. Its end is running.Done.
+// begin counts one more in running, unless the service is closed. Its end is running.Done.
 func (s *Service) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

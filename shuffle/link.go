@@ -75,6 +75,12 @@ func (l *link) connect() {
 		l.fail(l.lost(err))
 		return
 	}
+	if !l.s.begin() {
+		l.wire.close()
+		l.fail(l.lost(ErrJobEnded))
+		return
+	}
+	defer l.s.running.Done()
 	l.s.running.Go(l.receive)
 	l.s.running.Go(l.transmit)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -243,6 +244,18 @@ func (c *processes) job(t *testing.T) actors.JobInfo {
 		}
 	}
 	return latest
+}
+
+// jobNamed is the job with an id.
+func (c *processes) jobNamed(t *testing.T, id actors.JobID) actors.JobInfo {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	jobs, err := c.client.Jobs(ctx)
+	require.NoError(t, err)
+	i := slices.IndexFunc(jobs, func(j actors.JobInfo) bool { return j.ID == id })
+	require.GreaterOrEqual(t, i, 0, "no job %s", id)
+	return jobs[i]
 }
 
 // waitBusy waits until tasks run. Not on every node: a partition may hold next to nothing.

@@ -587,6 +587,8 @@ type Stats struct {
 	ElapsedNanos      int64                  `protobuf:"varint,9,opt,name=elapsed_nanos,json=elapsedNanos,proto3" json:"elapsed_nanos,omitempty"`
 	Stage             []*StageStats          `protobuf:"bytes,10,rep,name=stage,proto3" json:"stage,omitempty"`
 	ParallelScan      float64                `protobuf:"fixed64,11,opt,name=parallel_scan,json=parallelScan,proto3" json:"parallel_scan,omitempty"`
+	Restarts          uint32                 `protobuf:"varint,12,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	Stalls            int64                  `protobuf:"varint,13,opt,name=stalls,proto3" json:"stalls,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -698,6 +700,20 @@ func (x *Stats) GetParallelScan() float64 {
 	return 0
 }
 
+func (x *Stats) GetRestarts() uint32 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+func (x *Stats) GetStalls() int64 {
+	if x != nil {
+		return x.Stalls
+	}
+	return 0
+}
+
 type StageStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stage         uint32                 `protobuf:"varint,1,opt,name=stage,proto3" json:"stage,omitempty"`
@@ -764,8 +780,11 @@ type TaskStats struct {
 	// What the node's store had ever spilled when the task began, and when it ended.
 	StoreSpilledBefore int64 `protobuf:"varint,10,opt,name=store_spilled_before,json=storeSpilledBefore,proto3" json:"store_spilled_before,omitempty"`
 	StoreSpilledAfter  int64 `protobuf:"varint,11,opt,name=store_spilled_after,json=storeSpilledAfter,proto3" json:"store_spilled_after,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The same of the times that a job stood still on the node.
+	StallsBefore  int64 `protobuf:"varint,12,opt,name=stalls_before,json=stallsBefore,proto3" json:"stalls_before,omitempty"`
+	StallsAfter   int64 `protobuf:"varint,13,opt,name=stalls_after,json=stallsAfter,proto3" json:"stalls_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStats) Reset() {
@@ -871,6 +890,20 @@ func (x *TaskStats) GetStoreSpilledBefore() int64 {
 func (x *TaskStats) GetStoreSpilledAfter() int64 {
 	if x != nil {
 		return x.StoreSpilledAfter
+	}
+	return 0
+}
+
+func (x *TaskStats) GetStallsBefore() int64 {
+	if x != nil {
+		return x.StallsBefore
+	}
+	return 0
+}
+
+func (x *TaskStats) GetStallsAfter() int64 {
+	if x != nil {
+		return x.StallsAfter
 	}
 	return 0
 }
@@ -1421,7 +1454,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x05stats\x18\x01 \x01(\v2\x14.manta.planner.StatsR\x05stats\x12\x18\n" +
 	"\aexplain\x18\x02 \x01(\tR\aexplain\"\"\n" +
 	"\fExplainReply\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"\x98\x03\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\xcc\x03\n" +
 	"\x05Stats\x12\x16\n" +
 	"\x06stages\x18\x01 \x01(\rR\x06stages\x12\x14\n" +
 	"\x05tasks\x18\x02 \x01(\rR\x05tasks\x12 \n" +
@@ -1435,11 +1468,13 @@ const file_planner_proto_rawDesc = "" +
 	"\relapsed_nanos\x18\t \x01(\x03R\felapsedNanos\x12/\n" +
 	"\x05stage\x18\n" +
 	" \x03(\v2\x19.manta.planner.StageStatsR\x05stage\x12#\n" +
-	"\rparallel_scan\x18\v \x01(\x01R\fparallelScan\"R\n" +
+	"\rparallel_scan\x18\v \x01(\x01R\fparallelScan\x12\x1a\n" +
+	"\brestarts\x18\f \x01(\rR\brestarts\x12\x16\n" +
+	"\x06stalls\x18\r \x01(\x03R\x06stalls\"R\n" +
 	"\n" +
 	"StageStats\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12.\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\xcb\x03\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\x93\x04\n" +
 	"\tTaskStats\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12#\n" +
 	"\relapsed_nanos\x18\x02 \x01(\x03R\felapsedNanos\x12#\n" +
@@ -1452,7 +1487,9 @@ const file_planner_proto_rawDesc = "" +
 	"\x0epeak_rss_bytes\x18\t \x01(\x03R\fpeakRssBytes\x120\n" +
 	"\x14store_spilled_before\x18\n" +
 	" \x01(\x03R\x12storeSpilledBefore\x12.\n" +
-	"\x13store_spilled_after\x18\v \x01(\x03R\x11storeSpilledAfter\"W\n" +
+	"\x13store_spilled_after\x18\v \x01(\x03R\x11storeSpilledAfter\x12#\n" +
+	"\rstalls_before\x18\f \x01(\x03R\fstallsBefore\x12!\n" +
+	"\fstalls_after\x18\r \x01(\x03R\vstallsAfter\"W\n" +
 	"\fEdgeCounters\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\rR\x04edge\x123\n" +
 	"\bcounters\x18\x02 \x01(\v2\x17.manta.planner.CountersR\bcounters\"\xf2\x02\n" +

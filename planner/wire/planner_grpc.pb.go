@@ -33,8 +33,9 @@ const (
 // SQL is the head's service for clients.
 type SQLClient interface {
 	// Query runs one SELECT. The stream begins with Started, then holds Block and
-	// Progress events, and ends with Finished. Ending the call cancels the query
-	// on every node.
+	// Progress events, and ends with Finished. Started comes again, with another job,
+	// when the query lost a node and starts again; no row has come before it.
+	// Ending the call cancels the query on every node.
 	Query(ctx context.Context, in *QueryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryEvent], error)
 	// Explain plans a query without running it.
 	Explain(ctx context.Context, in *QueryRequest, opts ...grpc.CallOption) (*ExplainReply, error)
@@ -84,8 +85,9 @@ func (c *sQLClient) Explain(ctx context.Context, in *QueryRequest, opts ...grpc.
 // SQL is the head's service for clients.
 type SQLServer interface {
 	// Query runs one SELECT. The stream begins with Started, then holds Block and
-	// Progress events, and ends with Finished. Ending the call cancels the query
-	// on every node.
+	// Progress events, and ends with Finished. Started comes again, with another job,
+	// when the query lost a node and starts again; no row has come before it.
+	// Ending the call cancels the query on every node.
 	Query(*QueryRequest, grpc.ServerStreamingServer[QueryEvent]) error
 	// Explain plans a query without running it.
 	Explain(context.Context, *QueryRequest) (*ExplainReply, error)

@@ -1,0 +1,117 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"manta/actors"
+	"manta/shuffle"
+)
+
+// maxRestarts is how often a query that loses a node starts again.
+const maxRestarts = 3
+
+// again says whether the query, an attempt of which has ended with err, starts again: nil if so, else its error.
+//
+// All stages of a query run at once and are connected by exchanges, so what starts again is all of it, on the nodes
+// that are left. A restart is another job: the old one has been ended everywhere, its traffic is refused, and the ids of
+// its exchanges mean nothing in the new one. It happens only while the client has seen no row.
+func (r *run) again(ctx context.Context, err error) error {
+	lost := r.lostNodes(ctx, err)
+	switch {
+	case ctx.Err() != nil || len(lost) == 0 && !brokenStream(err):
+		return r.withHistory(err)
+	case r.out.opened:
+		return fmt.Errorf("planner: %sthe query cannot start again, for a part of its result was sent already; run it again: %w", nodesLost(lost), err)
+	case len(r.lost) == maxRestarts:
+		return fmt.Errorf("planner: %sthe query is given up after %d restarts: %w", nodesLost(lost), maxRestarts, err)
+	}
+	r.out.drop()
+	r.lost = append(r.lost, err)
+	r.service.config.log.Warn("query starts again", "job", r.job.ID(), "restart", len(r.lost), "error", err)
+	return nil
+}
+
+// withHistory is an error of an attempt with the reason for the restart before it, if there was one.
+func (r *run) withHistory(err error) error {
+	if len(r.lost) == 0 || errors.Is(err, context.Canceled) || errors.Is(err, actors.ErrJobStopped) {
+		return err
+	}
+	return fmt.Errorf("%w (in a restart, after: %v)", err, r.lost[len(r.lost)-1])
+}
+
+// restartsText tells EXPLAIN ANALYZE of the attempts before the last one.
+func (r *run) restartsText() string {
+	var b strings.Builder
+	for _, err := range r.lost {
+		fmt.Fprintf(&b, "Started again: %s.\n", message(err))
+	}
+	return b.String()
+}
+
+// nodesLost begins an error.
+func nodesLost(nodes []actors.NodeInfo) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	var names []string
+	for _, n := range nodes {
+		names = append(names, fmt.Sprintf("%s (%s)", n.ID, n.Reason))
+	}
+	what := "node "
+	if len(nodes) > 1 {
+		what = "nodes "
+	}
+	return what + strings.Join(names, ", ") + " lost; "
+}
+
+// brokenStream says that an attempt failed because two nodes lost touch, be it only for a moment.
+func brokenStream(err error) bool {
+	return errors.Is(err, shuffle.ErrPeer) || errors.Is(err, actors.ErrNodeDead)
+}
+
+// Bounds of settle.
+const (
+	settleFor   = 10 * time.Second
+	settleEvery = 20 * time.Millisecond
+)
+
+// lostNodes are the nodes of an attempt that have died. When its error may come from a node that is gone, but not known to
+// be, it waits until every one has been heard of again or is dead.
+func (r *run) lostNodes(ctx context.Context, err error) []actors.NodeInfo {
+	since := time.Now()
+	unsure := brokenStream(err) || errors.Is(err, actors.ErrTimeout) || errors.Is(err, actors.ErrUnreachable)
+	for {
+		lost, silent := r.census(since)
+		if !unsure || len(lost) > 0 || !silent || time.Since(since) > settleFor {
+			return lost
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(settleEvery):
+		}
+	}
+}
+
+// census gives the attempt's nodes that are dead, and whether others have been silent since a time.
+func (r *run) census(since time.Time) (lost []actors.NodeInfo, silent bool) {
+	now := map[actors.NodeID]actors.NodeInfo{}
+	for _, n := range r.service.node.Nodes() {
+		now[n.ID] = n
+	}
+	for _, used := range r.nodes {
+		switch n, known := now[used.ID]; {
+		case !known:
+			lost = append(lost, used)
+		case n.State == actors.NodeDead:
+			lost = append(lost, n)
+		case n.ID != r.service.node.ID() && n.LastSeen.Before(since):
+			silent = true
+		}
+	}
+	return lost, silent
+}
