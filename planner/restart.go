@@ -47,7 +47,7 @@ func (r *run) withHistory(err error) error {
 func (r *run) restartsText() string {
 	var b strings.Builder
 	for _, err := range r.lost {
-		fmt.Fprintf(&b, "Started again: %s.\n", message(err))
+		fmt.Fprintf(&b, "Started again: %s.\n", message(err, r.req.Sql))
 	}
 	return b.String()
 }

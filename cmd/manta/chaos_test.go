@@ -98,7 +98,7 @@ type chaosCase struct {
 func (k chaosCase) ask(c *processes, sql string, files map[string]string) (*tpc.Result, planner.QueryStats, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := c.client.Query(ctx, sql, planner.Options{Tables: files, Shuffle: k.mode})
+	r, err := c.client.Query(ctx, sql, planner.Options{Tables: files, Shuffle: k.mode, Distribute: "always"})
 	if err != nil {
 		return nil, planner.QueryStats{}, err
 	}

@@ -219,7 +219,12 @@ func TestWorkerKilled(t *testing.T) {
 	for i, mode := range []string{"streaming", "disk"} {
 		victim := c.workers[i]
 		p := c.sql(t, append(flags, "--shuffle", mode, slow)...)
-		c.waitBusy(t)
+		eventually(t, func() string { // not the job of the query before, which may be about to end
+			if j := c.job(t); j.State != actors.JobRunning || j.Tasks == 0 || !strings.HasPrefix(j.Name, slow[:20]) {
+				return fmt.Sprintf("%s is %s", j.ID, j.State)
+			}
+			return ""
+		})
 		first := c.job(t).ID
 		begin := time.Now()
 		victim.signal(t, os.Kill)
