@@ -224,21 +224,19 @@ func (l *bulkListener) sort(conn net.Conn) {
 	defer l.drop(conn)
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
 	head := make([]byte, len(bulkMagic))
-	n, err := io.ReadFull(conn, head[:1])
-	if err == nil && head[0] == bulkMagic[0] {
-		n, err = io.ReadFull(conn, head[1:])
-		if err == nil && bytes.Equal(head, bulkMagic) {
+	if _, err := io.ReadFull(conn, head[:1]); err != nil {
+		_ = conn.Close()
+		return
+	}
+	if head[0] == bulkMagic[0] {
+		if _, err := io.ReadFull(conn, head[1:]); err == nil && bytes.Equal(head, bulkMagic) {
 			l.serve(conn)
 		}
 		_ = conn.Close()
 		return
 	}
-	if err != nil {
-		_ = conn.Close()
-		return
-	}
 	_ = conn.SetDeadline(time.Time{})
-	if !l.pass(accepted{conn: &peeked{Conn: conn, head: head[:n]}}) {
+	if !l.pass(accepted{conn: &peeked{Conn: conn, head: head[:1]}}) {
 		_ = conn.Close()
 	}
 }

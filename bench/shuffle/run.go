@@ -12,6 +12,7 @@ import (
 
 	"manta/actors"
 	"manta/bench"
+	"manta/bench/limits"
 	exchange "manta/shuffle"
 )
 
@@ -36,7 +37,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	var machine []Limits
 	for i := range o.Runs {
 		o.Progress("round %d of %d: the machine's limits", i+1, o.Runs)
-		l, err := limits(&o, s, in)
+		l, err := measureLimits(&o, s, in)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			}
 			o.Progress("round %d of %d: %s", i+1, o.Runs, mode)
 			debug.FreeOSMemory()
-			before := spin()
+			before := limits.Spin()
 			r, err := c.measure(ctx, &o, s, mode)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -58,7 +59,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			if err != nil {
 				r.Error = err.Error()
 			}
-			r.SpinBefore, r.SpinAfter = before, spin()
+			r.SpinBefore, r.SpinAfter = before, limits.Spin()
 			runs[mode] = append(runs[mode], r)
 		}
 	}
@@ -132,7 +133,7 @@ func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchang
 		r.BytesSpilled += a.Spilled
 		r.Watchdog += a.Stats.Stalls
 	}
-	r.GBpsPerCore = rate(r.Bytes, cpu)
+	r.GBpsPerCore = limits.Rate(r.Bytes, cpu)
 	return r, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/actors"
+	"manta/bench/limits"
 	exchange "manta/shuffle"
 )
 
@@ -19,7 +20,7 @@ type worker struct {
 
 	mu      sync.Mutex
 	inputs  map[string]*input // guarded by mu; by shape and producer
-	before  process           // guarded by mu, as is spilled; at the begin of the run
+	before  limits.Process    // guarded by mu, as is spilled; at the begin of the run
 	spilled int64             // by the object store
 }
 
@@ -35,7 +36,7 @@ type run struct {
 type done struct {
 	Rows, Sum int64
 	Counters  exchange.Counters
-	Process   process
+	Process   limits.Process
 	Stats     exchange.Stats
 	Spilled   int64 // by the object store
 }
@@ -89,17 +90,17 @@ func (w *worker) release() {
 
 // begin starts the process's peak and time.
 func (w *worker) begin(tc *actors.TaskContext, _ *run) (*done, error) {
-	resetPeak()
+	limits.ResetPeak()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.before = thisProcess()
+	w.before = limits.ThisProcess()
 	w.spilled = tc.Node.Store().Stats().BytesSpilled
 	return &done{}, nil
 }
 
 // end tells what the process used since.
 func (w *worker) end(tc *actors.TaskContext, _ *run) (*done, error) {
-	p := thisProcess()
+	p := limits.ThisProcess()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.CPU -= w.before.CPU

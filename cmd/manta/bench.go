@@ -20,10 +20,10 @@ func benchCommand() *cobra.Command {
 		Short: "Measure, verify and compare",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to measure: tpch, tpcds, shuffle, store or micro")
+			return usagef("say what to measure: tpch, tpcds, shuffle, sort, store or micro")
 		},
 	}
-	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS), benchShuffle(), benchStore(), benchMicro())
+	c.AddCommand(benchSuite(tpc.H), benchSuite(tpc.DS), benchShuffle(), benchSort(), benchStore(), benchMicro())
 	return c
 }
 

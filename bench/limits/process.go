@@ -1,4 +1,4 @@
-package shuffle
+package limits
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// process is what a process uses.
-type process struct {
+// Process is what a process uses.
+type Process struct {
 	CPU time.Duration // of processor time, user and system
-	RSS int64         // most resident memory, in bytes, since resetPeak; 0 where the system does not tell
+	RSS int64         // most resident memory, in bytes, since ResetPeak; 0 where the system does not tell
 }
 
-func thisProcess() (p process) {
+// ThisProcess reads what the system tells.
+func ThisProcess() (p Process) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
 		p.CPU = time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -30,5 +31,5 @@ func thisProcess() (p process) {
 	return p
 }
 
-// resetPeak makes the peak what is resident now, where the system can.
-func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
+// ResetPeak makes the peak what is resident now, where the system can.
+func ResetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
