@@ -98,7 +98,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 			return fmt.Errorf("actors: data directory: %w", err)
 		}
 		n.tempDir = n.cfg.DataDir
-	} else if err := os.MkdirAll(n.cfg.DataDir, 0o755); err != nil {
+	} else if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("actors: data directory: %w", err)
 	}
 	if n.store, err = objectstore.Open(n.cfg.storeConfig()); err != nil {

@@ -87,10 +87,11 @@ type SuiteBaseline struct {
 	MedianS float64   `json:"median_s"`
 }
 
-// SuiteTotals sums a mode's medians.
+// SuiteTotals sums a mode's medians. A query that failed is in neither sum.
 type SuiteTotals struct {
 	Seconds       float64 `json:"seconds"`
 	RatioToDuckDB float64 `json:"ratio_to_duckdb"`
+	Failed        int     `json:"failed,omitempty"` // queries
 }
 
 // suiteRun is a benchmark on its way.
@@ -173,9 +174,17 @@ func newSuiteRun(ctx context.Context, o SuiteOptions) (r *suiteRun, err error) {
 			r.o.Queries = append(r.o.Queries, i+1)
 		}
 	}
-	for _, q := range r.o.Queries {
+	for i, q := range r.o.Queries {
 		if q < 1 || q > len(r.texts) {
 			return r, fmt.Errorf("bench: %s has no query %d", o.Suite.Title, q)
+		}
+		if slices.Contains(r.o.Queries[:i], q) {
+			return r, fmt.Errorf("bench: query %d is given twice", q)
+		}
+	}
+	for i, m := range r.o.Modes {
+		if slices.Contains(r.o.Modes[:i], m) {
+			return r, fmt.Errorf("bench: mode %s is given twice", m)
 		}
 	}
 	if r.answers, err = o.Suite.Answers(o.SF); err != nil && !errors.Is(err, tpc.ErrNoAnswers) {
@@ -331,17 +340,23 @@ func (r *suiteRun) sumUp() *SuiteReport {
 	rep.Totals = map[string]SuiteTotals{}
 	for _, mode := range r.o.Modes {
 		var t SuiteTotals
-		for _, q := range r.o.Queries {
+		duckdb := 0.0
+		for i, q := range r.o.Queries {
 			res := r.results[fmt.Sprint(q, mode)]
 			res.MedianS = median(res.Seconds)
-			t.Seconds += res.MedianS
+			if len(res.Seconds) > 0 {
+				t.Seconds += res.MedianS
+				duckdb += rep.DuckDB[i].MedianS
+			} else {
+				t.Failed++
+			}
 			if !res.Verified {
 				rep.Wrong++
 			}
 			rep.Results = append(rep.Results, *res)
 		}
-		if rep.DuckDBSeconds > 0 {
-			t.RatioToDuckDB = t.Seconds / rep.DuckDBSeconds
+		if duckdb > 0 {
+			t.RatioToDuckDB = t.Seconds / duckdb
 		}
 		rep.Totals[mode] = t
 	}

@@ -51,7 +51,11 @@ func (r *SuiteReport) WriteTable(w io.Writer) {
 	t.AppendSeparator()
 	total, ratio := table.Row{"total", "", seconds(r.DuckDBSeconds)}, table.Row{"ratio", "", "1.00"}
 	for _, m := range r.Modes {
-		total = append(total, seconds(r.Totals[m].Seconds))
+		cell := seconds(r.Totals[m].Seconds)
+		if n := r.Totals[m].Failed; n > 0 {
+			cell += fmt.Sprintf(" without %d that failed", n)
+		}
+		total = append(total, cell)
 		ratio = append(ratio, fmt.Sprintf("%.2f", r.Totals[m].RatioToDuckDB))
 	}
 	t.AppendRows([]table.Row{append(total, ""), append(ratio, "")})

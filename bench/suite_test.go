@@ -106,13 +106,41 @@ func start(t *testing.T, o SuiteOptions) *suiteRun {
 	return r
 }
 
+// What is asked for twice would count twice.
+func TestAskedTwice(t *testing.T) {
+	o := options(t)
+	o.Queries = []int{6, 1, 6}
+	_, err := RunSuite(context.Background(), o)
+	require.ErrorContains(t, err, "query 6 is given twice")
+	o = options(t)
+	o.Modes = []string{"disk", "disk"}
+	_, err = RunSuite(context.Background(), o)
+	require.ErrorContains(t, err, "mode disk is given twice")
+}
+
+// A query that failed is in neither of the sums that are compared.
+func TestFailedQuery(t *testing.T) {
+	o := options(t)
+	o.Queries, o.Modes = []int{1, 6}, []string{"streaming"}
+	r := start(t, o)
+	require.NoError(t, r.measure(context.Background()))
+	r.results["6streaming"].Seconds = nil
+	r.results["6streaming"].Verified = false
+	report := r.sumUp()
+	total := report.Totals["streaming"]
+	require.Equal(t, 1, total.Failed)
+	require.InEpsilon(t, report.Results[0].MedianS/report.DuckDB[0].MedianS, total.RatioToDuckDB, 1e-9)
+	var out bytes.Buffer
+	report.WriteTable(&out)
+	require.Contains(t, out.String(), "without 1 that failed")
+}
+
 // A wrong answer is seen, told and counted, whatever it is compared with.
 func TestWrongAnswer(t *testing.T) {
 	ctx := context.Background()
 	o := options(t)
 	o.Modes, o.Queries = []string{"streaming", "disk"}, []int{1, 6, 13}
 	r := start(t, o)
-	r.texts = slices.Clone(r.texts)
 	r.answers = slices.Clone(r.answers)
 
 	// Query 1: DuckDB gets another text, with the same columns. Only one mode is compared with it.

@@ -25,11 +25,12 @@ type Config struct {
 	Token string // the cluster's shared secret, when it has one
 
 	// The rest describes the embedded cluster.
-	Nodes   int    // nodes; default 1. Rows between two nodes cross the real data plane.
-	CPUs    int    // slots of each node; default: the machine's CPUs divided by Nodes, at least 1
-	Memory  int64  // bytes of each node; default DefaultMemory
-	DataDir string // default: temporary folders
-	Logger  *slog.Logger
+	Nodes    int    // nodes; default 1. Rows between two nodes cross the real data plane.
+	CPUs     int    // slots of each node; default: the machine's CPUs divided by Nodes, at least 1
+	Memory   int64  // bytes of each node; default DefaultMemory
+	MaxSpill int64  // of each node, see NodeConfig
+	DataDir  string // default: temporary folders
+	Logger   *slog.Logger
 }
 
 // Client runs SQL on a cluster. It is safe for concurrent use.

@@ -147,9 +147,22 @@ func TestAdvice(t *testing.T) {
 	require.Equal(t, "Out of Memory Error: full; give the nodes more memory, or use fewer partitions",
 		message(errors.New("Out of Memory Error: full\nPossible solutions:\n* SET threads"), ""))
 	require.Equal(t, "Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used)"+
-		"; the disk of the node's data folder is full, or give the nodes more memory",
+		"; the disk of the node's data folder is full or its --max-spill is reached; give the node more of either, or more memory",
 		message(errors.New("Out of Memory Error: failed to offload data block of size 128.0 KiB (0 bytes/0 bytes used).\n"+
 			"This limit was set by the 'max_temp_directory_size' setting.\nBy default, …"), ""))
+}
+
+// What a query may spill has a limit of its own, however the query runs.
+func TestMaxSpill(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20, MaxSpill: 1 << 20})
+	const sql = "SELECT count(*) FROM (SELECT md5(i::VARCHAR) || i AS k, count(*) FROM range(%d) t(i), dim WHERE dim.k = 2 GROUP BY 1)"
+	for _, how := range []string{"auto", "always"} {
+		require.ErrorContains(t, fails(c, fmt.Sprintf(sql, 3_000_000), Options{Tables: o.tables, Distribute: how}), "--max-spill")
+		got, stats := query(t, c, fmt.Sprintf(sql, 1000), Options{Tables: o.tables, Distribute: how})
+		require.Equal(t, []string{"1000"}, got.rows)
+		require.Equal(t, how == "always", stats.Distributed)
+	}
 }
 
 // fails runs a query to its error.

@@ -85,7 +85,7 @@ func message(err error, query string) string {
 		text = strings.TrimRight(text[:advice], "; ") + "; give the nodes more memory, or use fewer partitions"
 	}
 	if limit := strings.Index(text, " This limit was set by the 'max_temp_directory_size'"); limit >= 0 {
-		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full, or give the nodes more memory"
+		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full or its --max-spill is reached; give the node more of either, or more memory"
 	}
 	if strings.Contains(text, "No magic bytes found") {
 		text += ": it is no Parquet file"

@@ -23,11 +23,15 @@ type NodeConfig struct {
 	DataDir string // objects, spill files and exchange files; default: a temporary folder, removed at Close
 	CPUs    int    // slots; default: the machine's
 	Memory  int64  // bytes the node may use in all; default 4 GiB
-	NoTasks bool   // the head takes no tasks
-	Labels  map[string]string
-	Version string      // of the program, when not this one's: for tests
-	Hub     *actors.Hub // not nil: control messages between nodes of this process go through memory
-	Logger  *slog.Logger
+	// MaxSpill bounds, each by itself, the bytes that stage tasks, queries that are
+	// not distributed, and the object store write to the data folder when memory is
+	// short; 0: the disk's space is the limit.
+	MaxSpill int64
+	NoTasks  bool // the head takes no tasks
+	Labels   map[string]string
+	Version  string      // of the program, when not this one's: for tests
+	Hub      *actors.Hub // not nil: control messages between nodes of this process go through memory
+	Logger   *slog.Logger
 }
 
 // DefaultMemory is a node's memory when none is set.
@@ -75,6 +79,9 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	if c.Memory < minMemory {
 		return nil, fmt.Errorf("planner: a node needs at least %d MiB of memory, not %d bytes", minMemory>>20, c.Memory)
 	}
+	if c.MaxSpill < 0 {
+		return nil, fmt.Errorf("planner: a node cannot spill at most %d bytes", c.MaxSpill)
+	}
 	if c.CPUs < 1 {
 		return nil, fmt.Errorf("planner: a node needs at least 1 CPU, not %d", c.CPUs)
 	}
@@ -95,6 +102,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		memory:  share(duckdbShare),
 		threads: c.CPUs,
 		tempDir: filepath.Join(c.DataDir, "duckdb"),
+		tempMax: c.MaxSpill,
 		head:    c.Head == "",
 		log:     c.Logger,
 	})
@@ -116,7 +124,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		Version:     c.Version,
 		Services:    []actors.Service{exchanges, sql},
 		Tasks:       map[string]actors.TaskFunc{stageFunc: sql.runStage},
-		Store:       objectstore.Config{Dir: filepath.Join(c.DataDir, "objects"), MemoryLimit: share(storeShare)},
+		Store:       objectstore.Config{Dir: filepath.Join(c.DataDir, "objects"), MemoryLimit: share(storeShare), DiskLimit: c.MaxSpill},
 		InProcess:   c.Hub,
 		Logger:      c.Logger,
 	})

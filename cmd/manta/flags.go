@@ -72,8 +72,10 @@ func absolute(glob string) string {
 type clusterFlags struct {
 	head, token, dataDir string
 	nodes, cpus          int
-	memory               sizeFlag
+	memory, maxSpill     sizeFlag
 }
+
+const maxSpillUsage = "most that stage tasks, whole queries and the object store of a node may each spill (default: what the disk has)"
 
 func (f *clusterFlags) addHead(flags *pflag.FlagSet) {
 	flags.StringVar(&f.head, "head", os.Getenv("MANTA_HEAD"), "address of the head (or MANTA_HEAD)")
@@ -90,6 +92,7 @@ func (f *clusterFlags) addEmbedded(flags *pflag.FlagSet, nodes int) {
 	flags.IntVar(&f.nodes, "nodes", nodes, "nodes of the embedded cluster")
 	flags.IntVar(&f.cpus, "cpus", 0, "slots of each of its nodes (default: the machine's CPUs, shared out)")
 	flags.Var(&f.memory, "memory", "memory of each of its nodes (default 4 GiB)")
+	flags.Var(&f.maxSpill, "max-spill", maxSpillUsage)
 	flags.StringVar(&f.dataDir, "data-dir", "", "its data folder (default: a temporary one)")
 }
 
@@ -101,7 +104,7 @@ func (f *clusterFlags) config() (planner.Config, error) {
 		return planner.Config{}, usagef("--cpus %d: give at least 1", f.cpus)
 	}
 	return planner.Config{
-		Head: f.head, Token: f.token, Nodes: f.nodes, CPUs: f.cpus, Memory: int64(f.memory), DataDir: f.dataDir,
+		Head: f.head, Token: f.token, Nodes: f.nodes, CPUs: f.cpus, Memory: int64(f.memory), MaxSpill: int64(f.maxSpill), DataDir: f.dataDir,
 	}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 type nodeFlags struct {
 	listen, dataDir, token string
 	cpus                   int
-	memory                 sizeFlag
+	memory, maxSpill       sizeFlag
 	labels                 []string
 	verbose                bool
 }
@@ -27,6 +27,7 @@ func (f *nodeFlags) add(c *cobra.Command, listen string) {
 	flags.StringVar(&f.dataDir, "data-dir", "", "folder of objects and spill files (default: a temporary one)")
 	flags.IntVar(&f.cpus, "cpus", 0, "slots (default: the machine's CPUs)")
 	flags.Var(&f.memory, "memory", "memory the node may use (default 4 GiB)")
+	flags.Var(&f.maxSpill, "max-spill", maxSpillUsage)
 	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), "the cluster's shared secret (better in MANTA_TOKEN)")
 	flags.StringSliceVar(&f.labels, "labels", nil, "labels of the node: k=v,k=v")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log what the node does")
@@ -49,7 +50,7 @@ func (f *nodeFlags) config() (planner.NodeConfig, error) {
 		level = slog.LevelInfo
 	}
 	return planner.NodeConfig{
-		Listen: f.listen, Token: f.token, DataDir: f.dataDir, CPUs: f.cpus, Memory: int64(f.memory), Labels: labels,
+		Listen: f.listen, Token: f.token, DataDir: f.dataDir, CPUs: f.cpus, Memory: int64(f.memory), MaxSpill: int64(f.maxSpill), Labels: labels,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}, nil
 }

@@ -71,9 +71,6 @@ func (c Config) settings() map[string]string {
 	if c.MemoryLimit > 0 {
 		s["memory_limit"] = bytesText(c.MemoryLimit)
 	}
-	if c.MaxTempBytes > 0 {
-		s["max_temp_directory_size"] = bytesText(c.MaxTempBytes)
-	}
 	return s
 }
 

@@ -8,6 +8,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"unsafe"
 
@@ -46,7 +47,15 @@ func Open(c Config) (*DB, error) {
 	if duckdb.OpenExt("", &db.handle, config, &message) != duckdb.StateSuccess {
 		return nil, fmt.Errorf("kernel: open: %w", newError(message))
 	}
-	if err := db.prepare(c.Settings); err != nil {
+	settings := maps.Clone(c.Settings)
+	if c.MaxTempBytes > 0 {
+		// Given at the opening, DuckDB shows this one and does not heed it.
+		if settings == nil {
+			settings = map[string]string{}
+		}
+		settings["max_temp_directory_size"] = bytesText(c.MaxTempBytes)
+	}
+	if err := db.prepare(settings); err != nil {
 		duckdb.Close(&db.handle)
 		return nil, err
 	}

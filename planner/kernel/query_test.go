@@ -211,3 +211,17 @@ func TestPivotIsSeveralStatements(t *testing.T) {
 	require.Equal(t, []string{"1|3"}, texts(t, c, "PIVOT (SELECT 'a' AS k, 1 AS v UNION ALL SELECT 'b', 3) ON k USING sum(v)"))
 	require.Equal(t, []string{"5"}, texts(t, c, "CREATE TEMP TABLE t5 AS SELECT 5 AS x; SELECT x FROM t5;"))
 }
+
+// The limit of what may be spilled is one that DuckDB heeds.
+func TestMaxTempBytes(t *testing.T) {
+	const sql = "SELECT count(*) FROM (SELECT md5(i::VARCHAR) || i AS k, count(*) FROM range(1500000) t(i) GROUP BY 1)"
+	for limit, fits := range map[int64]bool{1 << 20: false, 0: true} {
+		db := open(t, Config{MemoryLimit: 64 << 20, TempDir: t.TempDir(), MaxTempBytes: limit})
+		err := connect(t, db).Exec(context.Background(), sql)
+		if fits {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "failed to offload data block")
+		}
+	}
+}
