@@ -135,7 +135,7 @@ func (c *Client) launch(l launch, args ...argument0) []*entry {
 // cannot be made again.
 func Put[T any](_ context.Context, c *Client, v T) (*Ref[T], error) {
 	room := int64(core.MaxInline)
-	value, err := putValue(c.s, v, &room)
+	value, err := putValue(c.s, "put", v, &room)
 	if err != nil {
 		return nil, err
 	}

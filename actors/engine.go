@@ -362,8 +362,8 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 }
 
 // keepBytes puts an encoded value into the node's store.
-func (s *session) keepBytes(data []byte) (core.Value, error) {
-	id, err := s.rt.n.store.Put(string(s.job), data)
+func (s *session) keepBytes(by string, data []byte) (core.Value, error) {
+	id, err := s.rt.n.store.PutLabelled(string(s.job), by, data)
 	if err != nil {
 		return core.Value{}, fmt.Errorf("a value of %d bytes: %w", len(data), err)
 	}
@@ -411,8 +411,8 @@ func (rt *engine) free(key [16]byte) {
 	}
 }
 
-// putValue makes a value ready to travel. Of what the message has room for in place, room is what is left.
-func putValue[T any](s *session, v T, room *int64) (core.Value, error) {
+// putValue makes a value ready to travel; by says what made it, for people. Of what the message has room for in place, room is what is left.
+func putValue[T any](s *session, by string, v T, room *int64) (core.Value, error) {
 	c := codecOf[T]()
 	switch c.format {
 	case asPlain:
@@ -428,7 +428,7 @@ func putValue[T any](s *session, v T, room *int64) (core.Value, error) {
 	}
 	size := int64(len(data))
 	if size > maxInlineValue || size > *room && size > 0 {
-		kept, err := s.keepBytes(data)
+		kept, err := s.keepBytes(by, data)
 		kept.Contains = contains
 		return kept, err
 	}

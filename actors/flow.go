@@ -77,7 +77,7 @@ func emit[T any](ctx context.Context, src *source, v T) error {
 		return err
 	}
 	room := int64(core.MaxInline)
-	value, err := putValue(src.s, v, &room)
+	value, err := putValue(src.s, "stream", v, &room)
 	if err != nil {
 		src.mu.Lock()
 		src.next--

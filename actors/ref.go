@@ -177,7 +177,7 @@ type val[A any] struct{ v A }
 
 func (v val[A]) argOf(A) {}
 func (v val[A]) arg(s *session, room *int64) (core.Arg, error) {
-	value, err := putValue(s, v.v, room)
+	value, err := putValue(s, "argument", v.v, room)
 	return core.Arg{Val: &value}, err
 }
 

@@ -33,7 +33,7 @@ func NewTask[A, R any](name string, f func(context.Context, A) (R, error), opts 
 
 func one[R any](a *attempt, r R) ([]core.Value, error) {
 	room := int64(core.MaxInline)
-	v, err := putValue(a.s, r, &room)
+	v, err := putValue(a.s, a.m.Spec.Func, r, &room)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func NewMulti[A, R any](name string, f func(context.Context, A) ([]R, error), op
 		room := int64(core.MaxInline)
 		vs := make([]core.Value, len(rs))
 		for i, r := range rs {
-			if vs[i], err = putValue(a.s, r, &room); err != nil {
+			if vs[i], err = putValue(a.s, a.m.Spec.Func, r, &room); err != nil {
 				return nil, err
 			}
 		}
@@ -178,11 +178,11 @@ func NewTask1x2[A, R, S any](name string, f func(context.Context, A) (R, S, erro
 			return nil, err
 		}
 		room := int64(core.MaxInline)
-		v, err := putValue(a.s, r, &room)
+		v, err := putValue(a.s, a.m.Spec.Func, r, &room)
 		if err != nil {
 			return nil, err
 		}
-		w, err := putValue(a.s, s, &room)
+		w, err := putValue(a.s, a.m.Spec.Func, s, &room)
 		if err != nil {
 			return nil, err
 		}

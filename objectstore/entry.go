@@ -12,6 +12,7 @@ type entry struct {
 	id    ID
 	slot  refcount.Slot
 	owner string
+	label string // who made it, for people
 	size  int64
 
 	// buf is the value in memory, nil when it is only on disk. In memory and on disk at once it is clean: it

@@ -28,6 +28,14 @@ func (id ID) small() bool { return id[15]&1 == 1 }
 // String returns the id as 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
+// MarshalText and UnmarshalText make ids what String writes, in JSON for example.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+func (id *ID) UnmarshalText(b []byte) (err error) {
+	*id, err = ParseID(string(b))
+	return err
+}
+
 // ParseID reads what String wrote.
 func ParseID(s string) (id ID, err error) {
 	if len(s) != hex.EncodedLen(len(id)) {

@@ -1,7 +1,9 @@
 package objectstore
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"manta/objectstore/refcount"
@@ -9,15 +11,16 @@ import (
 
 // ObjectInfo describes one object.
 type ObjectInfo struct {
-	ID      ID
-	Owner   string   // the job for which it was made
-	Holders []string // who keeps it; none when only a reader does
-	Size    int64
-	Tier    string // "memory", "disk", or "both"; small values on disk are in Badger
-	Small   bool
-	Copy    bool // of what another store keeps
-	Pins    int
-	Created time.Time // of a small value: when the first of its neighbours was made
+	ID      ID        `json:"id"`
+	Owner   string    `json:"owner"`             // the job for which it was made
+	Label   string    `json:"label,omitempty"`   // what made it; see Writer.Label
+	Holders []string  `json:"holders,omitempty"` // who keeps it; none when only a reader does
+	Size    int64     `json:"size_bytes"`
+	Tier    string    `json:"tier"` // "memory", "disk", or "both"; small values on disk are in Badger
+	Small   bool      `json:"small,omitempty"`
+	Copy    bool      `json:"copy,omitempty"` // of what another store keeps
+	Pins    int       `json:"pins"`
+	Created time.Time `json:"created"` // of a small value: when the first of its neighbours was made
 }
 
 // listChunk is how many objects are described while a lock is held.
@@ -73,7 +76,7 @@ func tierName(memory, disk bool) string {
 func (s *Store) infoLarge(slot refcount.Slot) ObjectInfo {
 	e := *s.refs.Value(slot)
 	return ObjectInfo{
-		ID: e.id, Owner: e.owner, Holders: s.refs.Holders(slot), Size: e.size, Tier: tierName(e.buf != nil, e.loc != nil),
+		ID: e.id, Owner: e.owner, Label: e.label, Holders: s.refs.Holders(slot), Size: e.size, Tier: tierName(e.buf != nil, e.loc != nil),
 		Copy: e.secondary, Pins: s.refs.Pins(slot), Created: e.born,
 	}
 }
@@ -90,4 +93,19 @@ func (sh *shard) info(slot refcount.Slot) ObjectInfo {
 		ID: sh.refs.Key(slot), Owner: sh.refs.Owner(slot), Holders: sh.refs.Holders(slot), Size: int64(v.size),
 		Tier: tierName(memory, seg.stored), Small: true, Pins: sh.refs.Pins(slot), Created: seg.born,
 	}
+}
+
+// Largest describes the largest objects, at most limit, the largest first.
+func (s *Store) Largest(limit int) (list []ObjectInfo) {
+	trim := func() {
+		slices.SortStableFunc(list, func(a, b ObjectInfo) int { return cmp.Compare(b.Size, a.Size) })
+		list = list[:min(len(list), limit)]
+	}
+	for o := range s.Objects() {
+		if list = append(list, o); len(list) >= 2*limit+listChunk {
+			trim()
+		}
+	}
+	trim()
+	return list
 }

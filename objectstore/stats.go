@@ -6,38 +6,47 @@ import (
 )
 
 // Tier counts the objects that have their bytes in one place.
-type Tier struct{ Objects, Bytes int64 }
+type Tier struct {
+	Objects int64 `json:"objects"`
+	Bytes   int64 `json:"bytes"`
+}
 
 // Stats describes a store at one moment. Sizes are bytes; those of tiers are of the values alone.
 type Stats struct {
-	Objects, Bytes int64 // not freed, in all tiers
+	Objects int64 `json:"objects"` // not freed, in all tiers
+	Bytes   int64 `json:"bytes"`
 
-	Inline  Tier // values of at most Config.InlineMax
-	Memory  Tier // larger values in memory, on disk besides or not
-	Spilled Tier // larger values on disk only
+	Inline  Tier `json:"inline"`  // values of at most Config.InlineMax
+	Memory  Tier `json:"memory"`  // larger values in memory, on disk besides or not
+	Spilled Tier `json:"spilled"` // larger values on disk only
 
-	MemoryUsed   int64 // what values and writers take of MemoryLimit, rounding and alignment included
-	MemoryPeak   int64 // the most that ever was
-	MemoryLimit  int64
-	MemoryMapped int64 // memory taken from the system for large values, used or kept for the next
-	Unsealed     int64 // part of MemoryUsed that is being written
-	Waiting      int   // requests in line for memory
+	MemoryUsed   int64 `json:"memory_used_bytes"`   // what values and writers take of MemoryLimit, rounding and alignment included
+	MemoryPeak   int64 `json:"memory_peak_bytes"`   // the most that ever was
+	MemoryLimit  int64 `json:"memory_limit_bytes"`  // see Config
+	MemoryMapped int64 `json:"memory_mapped_bytes"` // memory taken from the system for values, used or kept for the next
+	Unsealed     int64 `json:"unsealed_bytes"`      // part of MemoryUsed that is being written
+	Waiting      int   `json:"waiting"`             // requests in line for memory
 
-	DiskBytes int64 // of spill files, dead records included
-	DiskFiles int64
+	DiskBytes int64 `json:"disk_bytes"` // of spill files, dead records included
+	DiskFiles int64 `json:"disk_files"`
 
-	Puts, Gets         int64
-	BytesPut, BytesGot int64
-	Spills, Restores   int64 // values written to spill files; values read back from disk
-	BytesSpilled       int64
-	BytesRestored      int64
-	Evictions          int64         // values and pages of small ones dropped from memory because they are on disk too
-	SpillTime          time.Duration // that writing spilled values took, on all writers together
-	RestoreTime        time.Duration // that reading large values back took, for all readers together
-	BytesCompacted     int64         // moved out of files, and of parts of Badger, that were mostly dead
-	IndexBytes         int64         // of memory that the index of objects takes, beside MemoryLimit
-	BadgerBytes        int64         // of Badger's files
-	Trouble            string        // why the last write to disk failed; "" when it did not
+	Puts           int64         `json:"puts"`
+	Gets           int64         `json:"gets"`
+	BytesPut       int64         `json:"put_bytes"`
+	BytesGot       int64         `json:"got_bytes"`
+	Spills         int64         `json:"spills"`   // values written to spill files
+	Restores       int64         `json:"restores"` // values read back from disk
+	BytesSpilled   int64         `json:"spilled_bytes"`
+	BytesRestored  int64         `json:"restored_bytes"`
+	Evictions      int64         `json:"evictions"`                // values and pages of small ones dropped from memory because they are on disk too
+	SpillTime      time.Duration `json:"spill_ns"`                 // that writing spilled values took, on all writers together
+	RestoreTime    time.Duration `json:"restore_ns"`               // that reading large values back took, for all readers together
+	SpillRate      float64       `json:"spill_bytes_per_second"`   // of large values, of one writer; 0: none yet
+	RestoreRate    float64       `json:"restore_bytes_per_second"` // of large values, of one reader; 0: none yet
+	BytesCompacted int64         `json:"compacted_bytes"`          // moved out of files, and of parts of Badger, that were mostly dead
+	IndexBytes     int64         `json:"index_bytes"`              // of memory that the index of objects takes, beside MemoryLimit
+	BadgerBytes    int64         `json:"badger_bytes"`             // of Badger's files
+	Trouble        string        `json:"trouble,omitempty"`        // why the last write to disk failed; "" when it did not
 }
 
 // Stats returns the current figures.
@@ -69,6 +78,7 @@ func (s *Store) Stats() Stats {
 		Puts: c.puts, Gets: c.gets, BytesPut: c.bytesPut, BytesGot: c.bytesGot,
 		Spills: c.spills, Restores: c.restores, BytesSpilled: c.bytesSpilled, BytesRestored: c.bytesRestored,
 		Evictions: c.evictions, SpillTime: c.spillTime, RestoreTime: c.restoreTime, BytesCompacted: c.compacted,
+		SpillRate: perSecond(c.bytesSpilled, c.spillTime), RestoreRate: perSecond(c.bytesRestored, c.restoreTime),
 		IndexBytes: s.refs.Bytes(), BadgerBytes: badger,
 	}
 	for _, n := range small {
@@ -91,6 +101,13 @@ func (s *Store) Stats() Stats {
 		}
 	}
 	return st
+}
+
+func perSecond(bytes int64, in time.Duration) float64 {
+	if in <= 0 {
+		return 0
+	}
+	return float64(bytes) / in.Seconds()
 }
 
 func (t Tier) String() string { return fmt.Sprintf("%d objects, %s", t.Objects, bytesText(t.Bytes)) }

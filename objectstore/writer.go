@@ -15,6 +15,7 @@ type Writer struct {
 	s         *Store
 	id        ID
 	owner     string
+	label     string
 	size      int64
 	secondary bool
 
@@ -80,6 +81,10 @@ func (s *Store) create(w *Writer) (*Writer, error) {
 	s.writers[w] = struct{}{}
 	return w, nil
 }
+
+// Label says in a few words what makes the object, for those who look at what a store has. It is kept for large values,
+// until the store is closed. To be called before Seal.
+func (w *Writer) Label(text string) { w.label = text }
 
 // ID returns the id that the object will have. It names nothing before Seal.
 func (w *Writer) ID() ID { return w.id }
@@ -201,7 +206,7 @@ func (s *Store) seal(w *Writer) error {
 	if s.closed {
 		return ErrClosed
 	}
-	e := &entry{id: w.id, owner: w.owner, size: w.size, secondary: w.secondary, born: time.Now()}
+	e := &entry{id: w.id, owner: w.owner, label: w.label, size: w.size, secondary: w.secondary, born: time.Now()}
 	slot, err := s.refs.Add(w.id, w.owner, e)
 	if err != nil {
 		return holdError(err, w.id, w.owner)
@@ -277,6 +282,11 @@ func (s *Store) openWriters(match func(*Writer) bool) (found []*Writer) {
 // Put stores the concatenation of parts, copied once, and returns its id. The owner holds the object. Put waits
 // for room and fails as Create does.
 func (s *Store) Put(owner string, parts ...[]byte) (ID, error) {
+	return s.PutLabelled(owner, "", parts...)
+}
+
+// PutLabelled is Put of an object with a label; see Writer.Label.
+func (s *Store) PutLabelled(owner, label string, parts ...[]byte) (ID, error) {
 	size := int64(0)
 	for _, p := range parts {
 		size += int64(len(p))
@@ -293,6 +303,7 @@ func (s *Store) Put(owner string, parts ...[]byte) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
+	w.Label(label)
 	for _, p := range parts {
 		if _, err := w.Write(p); err != nil {
 			return ID{}, err

@@ -146,6 +146,11 @@ func (c *Client) ExplainAnalyze(ctx context.Context, sql string, o Options) (str
 	return r.explain, r.Err()
 }
 
+// Memory tells what the object stores of all living nodes have, with the largest objects of each.
+func (c *Client) Memory(ctx context.Context, largest int) ([]actors.NodeMemory, error) {
+	return actors.ListMemory(ctx, c.conn, largest)
+}
+
 // Nodes lists the nodes of the cluster, dead ones too for some time.
 func (c *Client) Nodes(ctx context.Context) ([]actors.NodeInfo, error) {
 	return actors.ListNodes(ctx, c.conn)

@@ -74,6 +74,7 @@ func (w *Writer) putBlock(batches []arrow.RecordBatch) (id objectstore.ID, size 
 	if err != nil {
 		return id, 0, fmt.Errorf("shuffle: mode %s: %w", w.edge.Mode, err)
 	}
+	out.Label(w.label)
 	if err := block.EncodeTo(out, w.s.mem, w.opts.Schema, batches...); err != nil {
 		out.Abort()
 		return id, 0, err

@@ -77,6 +77,7 @@ type Writer struct {
 	job   *job
 	edge  *Edge
 	opts  WriterOptions
+	label string // of what it puts into the store
 	route router
 	rows  *rows.Builder
 	sink  sink
@@ -108,7 +109,7 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{s: s, tc: tc, job: j, edge: e, opts: o, wake: make(chan struct{}, 1)}
+	w := &Writer{s: s, tc: tc, job: j, edge: e, opts: o, label: fmt.Sprintf("edge %d, producer %d", e.ID, producer), wake: make(chan struct{}, 1)}
 	if w.route, err = newRouter(o, producer, len(e.Consumers)); err != nil {
 		return nil, err
 	}

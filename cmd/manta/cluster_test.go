@@ -84,6 +84,26 @@ func TestCluster(t *testing.T) {
 		}
 	})
 
+	t.Run("memory and objects", func(t *testing.T) {
+		text := start(t, t.TempDir(), "memory", "-o", "json", "--head", c.head.address).succeeds(t)
+		var list []actors.NodeMemory
+		require.NoError(t, json.Unmarshal([]byte(text), &list))
+		require.Len(t, list, 3)
+		for _, n := range list {
+			require.Empty(t, n.Error)
+			require.Positive(t, n.Store.MemoryLimit)
+		}
+		text = start(t, t.TempDir(), "memory", "--head", c.head.address).succeeds(t)
+		for _, n := range c.nodes() {
+			require.Equal(t, 2, strings.Count(text, string(n.id)), "what it has, and what came and went")
+		}
+		text = start(t, t.TempDir(), "list", "objects", "-o", "json", "--head", c.head.address).succeeds(t)
+		var objects []nodeObject
+		require.NoError(t, json.Unmarshal([]byte(text), &objects))
+		require.Empty(t, objects, "no job is left")
+		require.Contains(t, start(t, t.TempDir(), "list", "objects", "--head", c.head.address).succeeds(t), "made by")
+	})
+
 	t.Run("list jobs", func(t *testing.T) {
 		text := start(t, t.TempDir(), "list", "jobs", "-o", "json", "--head", c.head.address).succeeds(t)
 		var list []actors.JobInfo

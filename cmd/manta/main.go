@@ -82,7 +82,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		headCommand(), workerCommand(), sqlCommand(), explainCommand(),
-		genCommand(), benchCommand(), statusCommand(), listCommand(), jobCommand(),
+		genCommand(), benchCommand(), statusCommand(), listCommand(), memoryCommand(), jobCommand(),
 	)
 	return root
 }

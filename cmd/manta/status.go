@@ -81,7 +81,7 @@ func listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List what a cluster has",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to list: nodes or jobs") },
+		RunE:  func(*cobra.Command, []string) error { return usagef("say what to list: nodes, jobs or objects") },
 	}
 	c.AddCommand(
 		listing("nodes", "List the nodes, dead ones too", func(c *cobra.Command, client *planner.Client, asJSON bool) error {
@@ -109,6 +109,7 @@ func listCommand() *cobra.Command {
 			writeJobs(c.OutOrStdout(), jobs)
 			return nil
 		}),
+		listObjects(),
 	)
 	return c
 }

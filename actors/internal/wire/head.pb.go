@@ -1167,6 +1167,119 @@ func (x *DriveReply) GetJob() string {
 	return ""
 }
 
+type MemoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Largest       int32                  `protobuf:"varint,1,opt,name=largest,proto3" json:"largest,omitempty"` // objects to describe, of each node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryRequest) Reset() {
+	*x = MemoryRequest{}
+	mi := &file_head_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryRequest) ProtoMessage() {}
+
+func (x *MemoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryRequest.ProtoReflect.Descriptor instead.
+func (*MemoryRequest) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *MemoryRequest) GetLargest() int32 {
+	if x != nil {
+		return x.Largest
+	}
+	return 0
+}
+
+// MemoryReply is a part of what there is to say about a node: there may be several for one.
+type MemoryReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`     // why nothing is known of it
+	Stats         []byte                 `protobuf:"bytes,3,opt,name=stats,proto3" json:"stats,omitempty"`     // objectstore.Stats, as JSON: only to be shown
+	Objects       []byte                 `protobuf:"bytes,4,opt,name=objects,proto3" json:"objects,omitempty"` // a list of objectstore.ObjectInfo, as JSON
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryReply) Reset() {
+	*x = MemoryReply{}
+	mi := &file_head_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryReply) ProtoMessage() {}
+
+func (x *MemoryReply) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryReply.ProtoReflect.Descriptor instead.
+func (*MemoryReply) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *MemoryReply) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *MemoryReply) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *MemoryReply) GetStats() []byte {
+	if x != nil {
+		return x.Stats
+	}
+	return nil
+}
+
+func (x *MemoryReply) GetObjects() []byte {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
 var File_head_proto protoreflect.FileDescriptor
 
 const file_head_proto_rawDesc = "" +
@@ -1254,7 +1367,14 @@ const file_head_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\"\x1e\n" +
 	"\n" +
 	"DriveReply\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job2\xa3\x04\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\")\n" +
+	"\rMemoryRequest\x12\x18\n" +
+	"\alargest\x18\x01 \x01(\x05R\alargest\"g\n" +
+	"\vMemoryReply\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
+	"\x05stats\x18\x03 \x01(\fR\x05stats\x12\x18\n" +
+	"\aobjects\x18\x04 \x01(\fR\aobjects2\xe7\x04\n" +
 	"\x04Head\x12:\n" +
 	"\x04Ping\x12\x19.manta.actors.PingRequest\x1a\x17.manta.actors.PingReply\x12:\n" +
 	"\x04Join\x12\x19.manta.actors.JoinRequest\x1a\x17.manta.actors.JoinReply\x12I\n" +
@@ -1262,10 +1382,12 @@ const file_head_proto_rawDesc = "" +
 	"\x05Leave\x12\x1a.manta.actors.LeaveRequest\x1a\x18.manta.actors.LeaveReply\x12I\n" +
 	"\tListNodes\x12\x1e.manta.actors.ListNodesRequest\x1a\x1c.manta.actors.ListNodesReply\x12F\n" +
 	"\bListJobs\x12\x1d.manta.actors.ListJobsRequest\x1a\x1b.manta.actors.ListJobsReply\x12C\n" +
-	"\aStopJob\x12\x1c.manta.actors.StopJobRequest\x1a\x1a.manta.actors.StopJobReply\x12A\n" +
-	"\x05Drive\x12\x1a.manta.actors.DriveRequest\x1a\x18.manta.actors.DriveReply(\x010\x012G\n" +
+	"\aStopJob\x12\x1c.manta.actors.StopJobRequest\x1a\x1a.manta.actors.StopJobReply\x12B\n" +
+	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01\x12A\n" +
+	"\x05Drive\x12\x1a.manta.actors.DriveRequest\x1a\x18.manta.actors.DriveReply(\x010\x012\x8b\x01\n" +
 	"\x04Peer\x12?\n" +
-	"\x05Fetch\x12\x1a.manta.actors.FetchRequest\x1a\x18.manta.actors.FetchChunk0\x01B!Z\x1fmanta/actors/internal/wire;wireb\x06proto3"
+	"\x05Fetch\x12\x1a.manta.actors.FetchRequest\x1a\x18.manta.actors.FetchChunk0\x01\x12B\n" +
+	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01B!Z\x1fmanta/actors/internal/wire;wireb\x06proto3"
 
 var (
 	file_head_proto_rawDescOnce sync.Once
@@ -1279,7 +1401,7 @@ func file_head_proto_rawDescGZIP() []byte {
 	return file_head_proto_rawDescData
 }
 
-var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_head_proto_goTypes = []any{
 	(*NodeInfo)(nil),         // 0: manta.actors.NodeInfo
 	(*JobInfo)(nil),          // 1: manta.actors.JobInfo
@@ -1301,10 +1423,12 @@ var file_head_proto_goTypes = []any{
 	(*FetchChunk)(nil),       // 17: manta.actors.FetchChunk
 	(*DriveRequest)(nil),     // 18: manta.actors.DriveRequest
 	(*DriveReply)(nil),       // 19: manta.actors.DriveReply
-	nil,                      // 20: manta.actors.NodeInfo.LabelsEntry
+	(*MemoryRequest)(nil),    // 20: manta.actors.MemoryRequest
+	(*MemoryReply)(nil),      // 21: manta.actors.MemoryReply
+	nil,                      // 22: manta.actors.NodeInfo.LabelsEntry
 }
 var file_head_proto_depIdxs = []int32{
-	20, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
+	22, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
 	0,  // 1: manta.actors.JoinRequest.node:type_name -> manta.actors.NodeInfo
 	0,  // 2: manta.actors.JoinReply.nodes:type_name -> manta.actors.NodeInfo
 	0,  // 3: manta.actors.HeartbeatReply.nodes:type_name -> manta.actors.NodeInfo
@@ -1317,19 +1441,23 @@ var file_head_proto_depIdxs = []int32{
 	10, // 10: manta.actors.Head.ListNodes:input_type -> manta.actors.ListNodesRequest
 	12, // 11: manta.actors.Head.ListJobs:input_type -> manta.actors.ListJobsRequest
 	14, // 12: manta.actors.Head.StopJob:input_type -> manta.actors.StopJobRequest
-	18, // 13: manta.actors.Head.Drive:input_type -> manta.actors.DriveRequest
-	16, // 14: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
-	3,  // 15: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
-	5,  // 16: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
-	7,  // 17: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
-	9,  // 18: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
-	11, // 19: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
-	13, // 20: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
-	15, // 21: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
-	19, // 22: manta.actors.Head.Drive:output_type -> manta.actors.DriveReply
-	17, // 23: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
-	15, // [15:24] is the sub-list for method output_type
-	6,  // [6:15] is the sub-list for method input_type
+	20, // 13: manta.actors.Head.Memory:input_type -> manta.actors.MemoryRequest
+	18, // 14: manta.actors.Head.Drive:input_type -> manta.actors.DriveRequest
+	16, // 15: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
+	20, // 16: manta.actors.Peer.Memory:input_type -> manta.actors.MemoryRequest
+	3,  // 17: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
+	5,  // 18: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
+	7,  // 19: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
+	9,  // 20: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
+	11, // 21: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
+	13, // 22: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
+	15, // 23: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
+	21, // 24: manta.actors.Head.Memory:output_type -> manta.actors.MemoryReply
+	19, // 25: manta.actors.Head.Drive:output_type -> manta.actors.DriveReply
+	17, // 26: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
+	21, // 27: manta.actors.Peer.Memory:output_type -> manta.actors.MemoryReply
+	17, // [17:28] is the sub-list for method output_type
+	6,  // [6:17] is the sub-list for method input_type
 	6,  // [6:6] is the sub-list for extension type_name
 	6,  // [6:6] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name
@@ -1346,7 +1474,7 @@ func file_head_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_head_proto_rawDesc), len(file_head_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

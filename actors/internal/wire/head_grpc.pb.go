@@ -28,6 +28,7 @@ const (
 	Head_ListNodes_FullMethodName = "/manta.actors.Head/ListNodes"
 	Head_ListJobs_FullMethodName  = "/manta.actors.Head/ListJobs"
 	Head_StopJob_FullMethodName   = "/manta.actors.Head/StopJob"
+	Head_Memory_FullMethodName    = "/manta.actors.Head/Memory"
 	Head_Drive_FullMethodName     = "/manta.actors.Head/Drive"
 )
 
@@ -44,6 +45,8 @@ type HeadClient interface {
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesReply, error)
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsReply, error)
 	StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobReply, error)
+	// Memory tells what the object stores of all nodes have, node by node.
+	Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error)
 	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
 	// ends with the second request, and is stopped when the call ends before.
 	Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error)
@@ -127,9 +130,28 @@ func (c *headClient) StopJob(ctx context.Context, in *StopJobRequest, opts ...gr
 	return out, nil
 }
 
+func (c *headClient) Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Head_ServiceDesc.Streams[0], Head_Memory_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[MemoryRequest, MemoryReply]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Head_MemoryClient = grpc.ServerStreamingClient[MemoryReply]
+
 func (c *headClient) Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Head_ServiceDesc.Streams[0], Head_Drive_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Head_ServiceDesc.Streams[1], Head_Drive_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +175,8 @@ type HeadServer interface {
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesReply, error)
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsReply, error)
 	StopJob(context.Context, *StopJobRequest) (*StopJobReply, error)
+	// Memory tells what the object stores of all nodes have, node by node.
+	Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error
 	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
 	// ends with the second request, and is stopped when the call ends before.
 	Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error
@@ -186,6 +210,9 @@ func (UnimplementedHeadServer) ListJobs(context.Context, *ListJobsRequest) (*Lis
 }
 func (UnimplementedHeadServer) StopJob(context.Context, *StopJobRequest) (*StopJobReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method StopJob not implemented")
+}
+func (UnimplementedHeadServer) Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error {
+	return status.Error(codes.Unimplemented, "method Memory not implemented")
 }
 func (UnimplementedHeadServer) Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error {
 	return status.Error(codes.Unimplemented, "method Drive not implemented")
@@ -337,6 +364,17 @@ func _Head_StopJob_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Head_Memory_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(MemoryRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HeadServer).Memory(m, &grpc.GenericServerStream[MemoryRequest, MemoryReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Head_MemoryServer = grpc.ServerStreamingServer[MemoryReply]
+
 func _Head_Drive_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(HeadServer).Drive(&grpc.GenericServerStream[DriveRequest, DriveReply]{ServerStream: stream})
 }
@@ -382,6 +420,11 @@ var Head_ServiceDesc = grpc.ServiceDesc{
 	},
 	Streams: []grpc.StreamDesc{
 		{
+			StreamName:    "Memory",
+			Handler:       _Head_Memory_Handler,
+			ServerStreams: true,
+		},
+		{
 			StreamName:    "Drive",
 			Handler:       _Head_Drive_Handler,
 			ServerStreams: true,
@@ -392,7 +435,8 @@ var Head_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Peer_Fetch_FullMethodName = "/manta.actors.Peer/Fetch"
+	Peer_Fetch_FullMethodName  = "/manta.actors.Peer/Fetch"
+	Peer_Memory_FullMethodName = "/manta.actors.Peer/Memory"
 )
 
 // PeerClient is the client API for Peer service.
@@ -403,6 +447,8 @@ const (
 type PeerClient interface {
 	// Fetch streams one object of the node's store.
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchChunk], error)
+	// Memory tells what this node's object store has.
+	Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error)
 }
 
 type peerClient struct {
@@ -432,6 +478,25 @@ func (c *peerClient) Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.C
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_FetchClient = grpc.ServerStreamingClient[FetchChunk]
 
+func (c *peerClient) Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[1], Peer_Memory_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[MemoryRequest, MemoryReply]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_MemoryClient = grpc.ServerStreamingClient[MemoryReply]
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -440,6 +505,8 @@ type Peer_FetchClient = grpc.ServerStreamingClient[FetchChunk]
 type PeerServer interface {
 	// Fetch streams one object of the node's store.
 	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchChunk]) error
+	// Memory tells what this node's object store has.
+	Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -452,6 +519,9 @@ type UnimplementedPeerServer struct{}
 
 func (UnimplementedPeerServer) Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchChunk]) error {
 	return status.Error(codes.Unimplemented, "method Fetch not implemented")
+}
+func (UnimplementedPeerServer) Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error {
+	return status.Error(codes.Unimplemented, "method Memory not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -485,6 +555,17 @@ func _Peer_Fetch_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_FetchServer = grpc.ServerStreamingServer[FetchChunk]
 
+func _Peer_Memory_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(MemoryRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PeerServer).Memory(m, &grpc.GenericServerStream[MemoryRequest, MemoryReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_MemoryServer = grpc.ServerStreamingServer[MemoryReply]
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -496,6 +577,11 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Fetch",
 			Handler:       _Peer_Fetch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Memory",
+			Handler:       _Peer_Memory_Handler,
 			ServerStreams: true,
 		},
 	},
