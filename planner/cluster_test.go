@@ -57,17 +57,22 @@ func (o *oracle) answer(t *testing.T, sql string) answer {
 	for _, c := range columns {
 		a.names, a.types = append(a.names, c.Name), append(a.types, c.Type)
 	}
+	a.rows = o.rows(t, sql)
+	return a
+}
+
+func (o *oracle) rows(t *testing.T, sql string) (out []string) {
 	rows, err := o.conn.Query(context.Background(), sql)
 	require.NoError(t, err)
 	defer rows.Close()
 	require.NoError(t, each(rows, func(b batch) error {
 		plain, err := kernel.FromLossless(b)
 		require.NoError(t, err)
-		a.rows = append(a.rows, texts(plain)...)
+		out = append(out, texts(plain)...)
 		plain.Release()
 		return nil
 	}))
-	return a
+	return out
 }
 
 func texts(b arrow.RecordBatch) []string {

@@ -24,7 +24,7 @@ type batch = arrow.RecordBatch
 
 // prepared is a query that is ready to run.
 type prepared struct {
-	sql      string
+	sql      string   // the query's own, or what it stands for
 	names    []string // of the result's columns
 	types    []string // DuckDB's
 	travel   []string // the types that the last stage's rows have on their way
@@ -60,26 +60,40 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 		return nil, err
 	}
 	q.setup = append([]string{q.session}, real...)
+	if q.sql, err = s.expand(ctx, req.Sql, q.setup); err != nil {
+		return nil, err
+	}
 	views, err := planningViews(ctx, conn, req.Options.GetTables(), real)
 	if err != nil {
 		return nil, err
 	}
-	if err := makeTables(ctx, conn, views); err != nil {
+	if err := makeTables(ctx, conn, append(views, pivotByFilters)); err != nil {
 		return nil, err
 	}
-	if err := checkSelect(ctx, conn, req.Sql); err != nil {
+	if err := s.analyze(ctx, conn, q, req, at); err != nil {
+		if q.sql != req.Sql {
+			err = unplaced(err)
+		}
 		return nil, err
 	}
-	estimates, err := conn.PlanCardinalities(ctx, req.Sql)
+	return q, nil
+}
+
+// analyze finds out what a query gives, and how to run it.
+func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement) error {
+	if err := checkSelect(ctx, conn, q.sql); err != nil {
+		return err
+	}
+	estimates, err := conn.PlanCardinalities(ctx, q.sql)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkEffects(estimates); err != nil {
-		return nil, err
+		return err
 	}
-	columns, err := conn.Describe(ctx, req.Sql)
+	columns, err := conn.Describe(ctx, q.sql)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, c := range columns {
 		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
@@ -98,14 +112,14 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 	case errors.Is(err, kernel.ErrNotSerializable):
 		q.plan, q.fallback = nil, err.Error()
 	default:
-		return nil, err
+		return err
 	}
 	if q.plan == nil {
 		if err := checkAsWritten(estimates); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return q, nil
+	return nil
 }
 
 // checkSelect refuses everything but one SELECT.
@@ -147,7 +161,7 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 // run as it is written. If it shall run so although it need not, q.fallback says
 // why, and there is a plan only when it is to be explained.
 func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement, estimates string) (*dist.Plan, error) {
-	text, err := conn.Plan(ctx, req.Sql)
+	text, err := conn.Plan(ctx, q.sql)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,15 @@ func (s *Service) Query(req *wire.QueryRequest, stream grpc.ServerStreamingServe
 	if err != nil {
 		return toStatus(err, req.Sql)
 	}
-	return toStatus(r.run(stream.Context()), req.Sql)
+	return toStatus(r.run(stream.Context()), r.text())
+}
+
+// text is the query's text, where errors point into it.
+func (r *run) text() string {
+	if r.query != nil && r.query.sql != r.req.Sql {
+		return "" // they point into the text that it stands for
+	}
+	return r.req.Sql
 }
 
 // Explain plans a query for a client; see wire.SQLServer.

@@ -105,8 +105,10 @@ func (n *Input) PrintSQL(*plan.Printer) (string, error) {
 			b.WriteString(columnName(at))
 		case at >= 0:
 			b.WriteString("CAST(" + columnName(at) + " AS " + t.String() + ")")
-		default:
+		case t.Spellable():
 			b.WriteString("CAST(NULL AS " + t.String() + ")")
+		default:
+			b.WriteString("NULL")
 		}
 		b.WriteString(" AS " + columnName(i))
 	}

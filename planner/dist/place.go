@@ -2,6 +2,7 @@ package dist
 
 import (
 	"fmt"
+	"slices"
 
 	"manta/planner/plan"
 )
@@ -115,6 +116,10 @@ func (p *placer) place(n plan.Node) (placed, error) {
 		return p.delimGet(n)
 	case *plan.RecursiveCTE:
 		return p.recursive(n)
+	case *plan.Positional:
+		if unordered(n) {
+			return placed{}, &plan.UnsupportedError{What: "a positional join, which needs the rows in the order of the files"}
+		}
 	case *plan.TableFunc:
 		if !pureFunctions[n.Name] {
 			return placed{}, &plan.UnsupportedError{What: "table function " + n.Name + ", which may look at the session that runs it"}
@@ -185,6 +190,17 @@ func projector(exprs []plan.Expr) func(plan.Expr) plan.Expr {
 	}
 }
 
+// unordered reports whether an operator's rows have no order but that of the files which they come from.
+func unordered(n plan.Node) bool {
+	switch n.(type) {
+	case *plan.OrderBy, *plan.TopN:
+		return false
+	case *plan.Get, *plan.CTERef, *plan.DelimGet:
+		return true
+	}
+	return slices.ContainsFunc(n.Children(), unordered)
+}
+
 // gathered places an operator in one task, over all rows of its inputs.
 func (p *placer) gathered(n plan.Node, why string) (placed, error) {
 	var children []plan.Node
@@ -233,8 +249,8 @@ func (p *placer) replicate(c placed) placed {
 	return p.exchange(c, Broadcast, nil)
 }
 
-// spread gives rows of one task a place among partitioned rows.
-func (p *placer) spread(c placed) placed {
+// pin gives rows of one task a place among partitioned rows.
+func (p *placer) pin(c placed) placed {
 	if c.dist.Kind == Partitioned {
 		return c
 	}

@@ -163,7 +163,7 @@ func (p *placer) setOp(n *plan.SetOp) (placed, error) {
 	case !spread:
 		to = p.gather
 	case n.Kind == plan.Union && n.All:
-		d, to = Distribution{Kind: Partitioned}, p.spread
+		d, to = Distribution{Kind: Partitioned}, p.pin
 	default:
 		// Equal rows, NULLs counting as equal, meet in one task.
 		d, to = hashed(keys), func(c placed) placed { return p.hash(c, keys) }

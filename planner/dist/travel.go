@@ -30,7 +30,7 @@ func (p *Plan) Travels() error {
 	for _, s := range p.Stages {
 		for _, e := range s.Outputs {
 			for _, k := range e.Keep {
-				if _, ok := kernel.ExchangeType(e.Types[k].String()); !ok {
+				if _, ok := kernel.ExchangeType(e.Types[k].String()); !ok || e.To != nil && !e.Types[k].Spellable() {
 					return &plan.UnsupportedError{What: "a column of type " + e.Types[k].String() + " in an exchange"}
 				}
 			}

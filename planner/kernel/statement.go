@@ -16,14 +16,19 @@ type Column struct {
 func (c *Conn) Describe(ctx context.Context, sql string) ([]Column, error) {
 	var columns []Column
 	err := c.prepared(ctx, sql, func(stmt duckdb.PreparedStatement) {
-		columns = make([]Column, duckdb.PreparedStatementColumnCount(stmt))
-		for i := range columns {
-			t := duckdb.PreparedStatementColumnLogicalType(stmt, duckdb.IdxT(i))
-			columns[i] = Column{Name: duckdb.PreparedStatementColumnName(stmt, duckdb.IdxT(i)), Type: typeName(t)}
-			duckdb.DestroyLogicalType(&t)
-		}
+		columns = columnsOf(stmt)
 	})
 	return columns, err
+}
+
+func columnsOf(stmt duckdb.PreparedStatement) []Column {
+	columns := make([]Column, duckdb.PreparedStatementColumnCount(stmt))
+	for i := range columns {
+		t := duckdb.PreparedStatementColumnLogicalType(stmt, duckdb.IdxT(i))
+		columns[i] = Column{Name: duckdb.PreparedStatementColumnName(stmt, duckdb.IdxT(i)), Type: typeName(t)}
+		duckdb.DestroyLogicalType(&t)
+	}
+	return columns
 }
 
 // prepared parses and binds one statement and hands it to f.
