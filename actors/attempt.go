@@ -70,7 +70,7 @@ func (rt *engine) start(m *core.Start) {
 		rt.instances[m.Actor] = a.inst
 	}
 	rt.attempts[a.key()] = a
-	if m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU == 1000 {
+	if m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU == 1000 && m.Spec.Opt.Gang == 0 {
 		a.worker = true
 		rt.workers.put(a)
 		rt.mu.Unlock()
@@ -108,7 +108,12 @@ func (a *attempt) run() {
 	if err != nil {
 		m.Failure = a.failure(err)
 	}
-	if ended == nil {
+	switch {
+	case ended != nil:
+		a.rt.n.runner.dropLate(a.s.job)
+	case err != nil && a.rt.n.ctx.Err() != nil:
+		// It failed because its node ends, which is what the head will hear.
+	default:
 		a.rt.send(m)
 	}
 	if done != nil {
@@ -159,10 +164,6 @@ func (a *attempt) work(begun *time.Time) (results []core.Value, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	b, ok := bodies[a.m.Spec.Func]
-	if !ok {
-		return nil, fmt.Errorf("%w: %s on node %s", ErrNoFunc, a.m.Spec.Func, a.rt.n.id)
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			stack := string(debug.Stack())
@@ -176,7 +177,28 @@ func (a *attempt) work(begun *time.Time) (results []core.Value, err error) {
 			}
 		}
 	}()
-	return b.run(ctx, a)
+	if b, ok := bodies[a.m.Spec.Func]; ok {
+		return b.run(ctx, a)
+	}
+	if f, ok := a.rt.n.cfg.Tasks[a.m.Spec.Func]; ok {
+		return a.runHere(ctx, f)
+	}
+	return nil, fmt.Errorf("%w: %s on node %s", ErrNoFunc, a.m.Spec.Func, a.rt.n.id)
+}
+
+// runHere calls a function that belongs to the node.
+func (a *attempt) runHere(ctx context.Context, f TaskFunc) ([]core.Value, error) {
+	arg, err := argument[[]byte](ctx, a, 0)
+	if err != nil {
+		return nil, err
+	}
+	result, err := f(&TaskContext{
+		Context: ctx, Job: a.s.job, Task: TaskID(idText(a.m.Spec.ID)), Attempt: int(a.m.Attempt), Node: a.rt.n, attempt: a,
+	}, arg)
+	if err != nil {
+		return nil, err
+	}
+	return one(a, result)
 }
 
 // yield gives the slot back while wait runs.
@@ -190,14 +212,14 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 		if a.worker {
 			a.rt.workers.waiting(true)
 		}
-		a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt, On: true})
+		a.tell(true)
 	}
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.waits--; a.waits == 0 {
-			a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt})
+			a.tell(false)
 			if a.worker {
 				a.rt.workers.waiting(false)
 			}
@@ -207,6 +229,13 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 		}
 	}()
 	return wait()
+}
+
+// tell tells the head whether the task waits. A gang's tasks do little else, and are placed as if they did.
+func (a *attempt) tell(waits bool) {
+	if a.m.Spec.Opt.Gang == 0 {
+		a.rt.send(&core.Blocked{ID: a.m.Spec.ID, Attempt: a.m.Attempt, On: waits})
+	}
 }
 
 // pause runs wait; if it is within a task, without the task's slot.
@@ -337,6 +366,10 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 		}
 		break
 	}
+}
+
+// dropValues drops what this node keeps of a job's values; those in the store the store drops.
+func (rt *engine) dropValues(job JobID) {
 	rt.mu.Lock()
 	var batches []keptValue
 	for key, k := range rt.kept {

@@ -93,8 +93,13 @@ func (b *brain) nodes(list []NodeInfo) {
 	})
 }
 
-func (b *brain) nodeDead(node NodeID, reason string) {
-	b.do(func(c *core.Core) { c.NodeDown(core.NodeID(node), reason) })
+// nodeDead takes a dead node away. It gives the jobs of which gangs used it.
+func (b *brain) nodeDead(node NodeID, reason string) (uses []core.JobID) {
+	b.do(func(c *core.Core) {
+		uses = c.Uses(core.NodeID(node))
+		c.NodeDown(core.NodeID(node), reason)
+	})
+	return uses
 }
 
 // ResourcesLabel is the label of a node that says which custom resources it has, in thousandths: "gpu=2000,disk=500".

@@ -82,6 +82,35 @@ func StopJob(ctx context.Context, conn *grpc.ClientConn, job JobID, reason strin
 	return fromStatus(conn.Target(), err)
 }
 
+// ListTasks asks the head for up to limit tasks and calls that have not ended, with what they wait for.
+func ListTasks(ctx context.Context, conn *grpc.ClientConn, limit int) ([]RunInfo, error) {
+	reply, err := wire.NewHeadClient(conn).ListTasks(ctx, &wire.ListRequest{Limit: int32(limit)})
+	if err != nil {
+		return nil, fromStatus(conn.Target(), err)
+	}
+	tasks := make([]RunInfo, len(reply.Tasks))
+	for i, t := range reply.Tasks {
+		tasks[i] = RunInfo{ID: t.Id, Job: JobID(t.Job), Name: t.Name, State: t.State, Node: NodeID(t.Node), Attempt: int(t.Attempt), Why: t.Why}
+	}
+	return tasks, nil
+}
+
+// ListActors asks the head for up to limit actors that are not dead.
+func ListActors(ctx context.Context, conn *grpc.ClientConn, limit int) ([]ActorInfo, error) {
+	reply, err := wire.NewHeadClient(conn).ListActors(ctx, &wire.ListRequest{Limit: int32(limit)})
+	if err != nil {
+		return nil, fromStatus(conn.Target(), err)
+	}
+	list := make([]ActorInfo, len(reply.Actors))
+	for i, a := range reply.Actors {
+		list[i] = ActorInfo{
+			ID: a.Id, Job: JobID(a.Job), Name: a.Name, Class: a.Class, State: a.State, Node: NodeID(a.Node),
+			Restarts: int(a.Restarts), Calls: int(a.PendingCalls), Why: a.Why,
+		}
+	}
+	return list, nil
+}
+
 // toStatus makes an error ready to leave through gRPC with its identity.
 func toStatus(code codes.Code, err error) error {
 	if err == nil {

@@ -122,9 +122,9 @@ func (c *cluster) quiet() {
 			if running, waiting := n.runner.counts(); running+waiting > 0 {
 				return false
 			}
-			n.runner.mu.Lock()
-			left := len(n.runner.tasks) + len(n.runner.jobs)
-			n.runner.mu.Unlock()
+			n.engine.mu.Lock()
+			left := len(n.engine.attempts)
+			n.engine.mu.Unlock()
 			if left > 0 {
 				return false
 			}

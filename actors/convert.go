@@ -199,7 +199,7 @@ func failureToWire(f *core.Failure) *wire.TaskFailure {
 	}
 	return &wire.TaskFailure{
 		Failure: &wire.Failure{Text: cleanText(f.Text), Kinds: f.Kinds}, Detail: f.Detail, Stack: cleanText(f.Stack),
-		System: f.System, Retry: f.Retry, Lost: uint64(f.Lost), LostAt: string(f.LostAt),
+		System: f.System, Retry: f.Retry, Lost: uint64(f.Lost), LostAt: string(f.LostAt), At: string(f.At),
 	}
 }
 
@@ -209,7 +209,7 @@ func failureFromWire(w *wire.TaskFailure) *core.Failure {
 	}
 	return &core.Failure{
 		Text: w.GetFailure().GetText(), Kinds: w.GetFailure().GetKinds(), Detail: w.Detail, Stack: w.Stack,
-		System: w.System, Retry: w.Retry, Lost: core.ID(w.Lost), LostAt: core.NodeID(w.LostAt),
+		System: w.System, Retry: w.Retry, Lost: core.ID(w.Lost), LostAt: core.NodeID(w.LostAt), At: core.NodeID(w.At),
 	}
 }
 
@@ -269,7 +269,7 @@ func optionsToWire(o *core.Options) *wire.Options {
 		Group: uint64(o.Group), Bundle: o.Bundle, Priority: o.Priority, Name: o.Name, Retries: int64(o.Retries),
 		RetryApp: o.RetryApp, RetryOn: o.RetryOn, Timeout: o.Timeout, Window: o.Window, Readers: o.Readers, Restarts: int64(o.Restarts),
 		GetOrMake: o.GetOrMake, Detached: o.Detached, MaxPending: int64(o.MaxPending), Parallel: int64(o.Parallel), AnyOrder: o.AnyOrder,
-		Lane: o.Lane, Lanes: o.Lanes, Bundles: o.Bundles, Layout: uint32(o.Layout),
+		Lane: o.Lane, Lanes: o.Lanes, Bundles: o.Bundles, Layout: uint32(o.Layout), Gang: uint64(o.Gang), GangSize: o.GangSize,
 	}
 }
 
@@ -281,7 +281,7 @@ func optionsFromWire(w *wire.Options) *core.Options {
 		},
 		Name: w.Name, Retries: int(w.Retries), RetryApp: w.RetryApp, RetryOn: w.RetryOn, Timeout: w.Timeout, Window: w.Window,
 		Readers: w.Readers, Restarts: int(w.Restarts), GetOrMake: w.GetOrMake, Detached: w.Detached, MaxPending: int(w.MaxPending),
-		Parallel: int(w.Parallel), AnyOrder: w.AnyOrder, Lane: w.Lane, Lanes: w.Lanes, Bundles: w.Bundles, Layout: core.Layout(w.Layout),
+		Parallel: int(w.Parallel), AnyOrder: w.AnyOrder, Lane: w.Lane, Lanes: w.Lanes, Bundles: w.Bundles, Layout: core.Layout(w.Layout), Gang: core.ID(w.Gang), GangSize: w.GangSize,
 	}
 }
 

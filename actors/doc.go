@@ -8,7 +8,7 @@
 // other packages attach to it. The head is the node that keeps the cluster's
 // state: members, jobs, placement. A job owns tasks and whatever they put into
 // stores. A slot is the right to work on one CPU: a task holds one but for the
-// time that it waits inside TaskContext.Yield.
+// time that it waits inside TaskContext.Yield. A gang is tasks that start together, because they wait for one another.
 //
 // The typed runtime is what a Go program uses. A task is declared from a function ([NewTask]) and called; an actor from a constructor
 // and methods ([NewActor], [Method]). A call gives a [Ref] at once. A generator ([NewGenerator]) or a sender ([Open]) fills a [Stream]. A
@@ -65,7 +65,7 @@
 //   - A typed call's function runs once, or as often as its retries allow, and its result is settled once.
 //   - A stream's items reach each of its readers in order, each consumed once.
 //   - After a job's Finish no node runs a task of the job, and each has dropped what
-//     it held for it (Service.JobEnded, the store's objects).
+//     it held for it (Service.JobEnded, the store's objects); one that was out of reach does once its heartbeats come through again.
 //
 // # Concurrency
 //
@@ -75,8 +75,7 @@
 // one: applying, head.mu or jobs.mu, engine.mu, brain.mu, runner.mu, slots.mu, control.mu, links.mu, linkPeer.mu, peers.mu. No
 // service and no handler is called under a lock.
 //
-// A task is an actor with a goroutine for its function, since that may stay in C
-// for long. A named actor handles one message at a time.
+// A task has a goroutine for its function, since that may stay in C for long. A named actor handles one message at a time.
 //
 // # Failure
 //

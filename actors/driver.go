@@ -42,7 +42,9 @@ func (n *Node) NewClient(ctx context.Context, spec JobSpec) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{rt: n.engine, s: n.engine.session(j.id), ctx: j.ctx, finish: func(err error) error { j.Finish(err); return nil }}, nil
+	c := j.client()
+	c.finish = func(err error) error { j.Finish(err); return nil }
+	return c, nil
 }
 
 // Close ends the job, successfully without an error. What still runs is cancelled; every value and actor of the job that is not detached
@@ -331,5 +333,5 @@ func (s *headServer) Drive(stream grpc.BidiStreamingServer[wire.DriveRequest, wi
 func (j *Job) drivenFrom(node NodeID) {
 	j.mu().Lock()
 	defer j.mu().Unlock()
-	j.used[node] = struct{}{}
+	j.driver = node
 }

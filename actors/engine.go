@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"manta/actors/core"
 	"manta/actors/internal/wire"
@@ -149,6 +151,16 @@ func (rt *engine) session(job JobID) *session {
 		}
 	}
 	return s
+}
+
+// jobs lists the jobs of which this node has something.
+func (rt *engine) jobs() (ids []string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for job := range rt.sessions {
+		ids = append(ids, string(job))
+	}
+	return ids
 }
 
 // own makes the entry of an object that this node has just asked for.
@@ -346,7 +358,7 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 	}
 	stream, err := wire.NewPeerClient(conn).Fetch(ctx, &wire.FetchRequest{Object: v.Key[:]})
 	if err != nil {
-		return nil, false, done, fmt.Errorf("%w from node %s: %w", errFetch, v.Node, fromStatus(string(v.Node), err))
+		return nil, false, done, fetchError(v.Node, err)
 	}
 	data = make([]byte, 0, v.Size)
 	for {
@@ -355,10 +367,19 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 			return data, false, done, nil
 		}
 		if err != nil {
-			return nil, false, done, fmt.Errorf("%w from node %s: %w", errFetch, v.Node, fromStatus(string(v.Node), err))
+			return nil, false, done, fetchError(v.Node, err)
 		}
 		data = append(data, chunk.Data...)
 	}
+}
+
+// fetchError is the error of a fetch from a node. The caller's deadline may be over there a little before it is here: then the value
+// is not gone.
+func fetchError(node core.NodeID, err error) error {
+	if status.Code(err) == codes.DeadlineExceeded {
+		return fmt.Errorf("actors: value from node %s: %w", node, context.DeadlineExceeded)
+	}
+	return fmt.Errorf("%w from node %s: %w", errFetch, node, fromStatus(string(node), err))
 }
 
 // keepBytes puts an encoded value into the node's store.

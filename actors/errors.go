@@ -65,7 +65,7 @@ func (e *NodeDeadError) Error() string {
 // Is makes errors.Is(err, ErrNodeDead) hold.
 func (e *NodeDeadError) Is(target error) bool { return target == ErrNodeDead }
 
-// TaskError is the failure of a task: what failed, and where.
+// TaskError is the failure of a Task: what failed, and where.
 type TaskError struct {
 	Task TaskID
 	Name string
@@ -74,6 +74,9 @@ type TaskError struct {
 }
 
 func (e *TaskError) Error() string {
+	if e.Node == "" {
+		return fmt.Sprintf("task %s: %v", e.Name, e.Err)
+	}
 	return fmt.Sprintf("task %s on node %s: %v", e.Name, e.Node, e.Err)
 }
 

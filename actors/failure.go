@@ -41,6 +41,7 @@ func init() {
 // RunError is a task's or call's own error, or what kept it from having a result.
 type RunError struct {
 	Name  string // of the function or method, "" if it never ran
+	Node  NodeID // where it ran, or was to run; "" if nowhere
 	Stack string // where it panicked
 	text  string
 	kinds []error
@@ -129,7 +130,7 @@ func fromFailure(name string, f *core.Failure) error {
 	if f == nil {
 		return nil
 	}
-	e := &RunError{Name: name, Stack: f.Stack, text: f.Text}
+	e := &RunError{Name: name, Node: NodeID(f.At), Stack: f.Stack, text: f.Text}
 	registeredErrors.RLock()
 	for _, k := range f.Kinds {
 		if kind, ok := registeredErrors.byName[k]; ok {

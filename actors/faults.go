@@ -14,7 +14,7 @@ import (
 
 // Fault is what happens to the control messages that a Faults' rule matches.
 type Fault struct {
-	// Kind is the short name of the request's protobuf message ("StartTask"), or ""
+	// Kind is the short name of the request's protobuf message ("EndJob"), or ""
 	// for all.
 	Kind string
 	// Reply is true for replies to such requests, false for the requests.

@@ -215,7 +215,7 @@ func (s *headServer) Heartbeat(_ context.Context, r *wire.HeartbeatRequest) (*wi
 	if err := h.heartbeat(r); err != nil {
 		return nil, toStatus(codes.Aborted, err)
 	}
-	reply := &wire.HeartbeatReply{Version: h.version()}
+	reply := &wire.HeartbeatReply{Version: h.version(), Ended: s.n.jobs.over(r.Jobs)}
 	if reply.Version != r.Version {
 		version, list := h.current()
 		reply.Version, reply.Nodes = version, nodesToWire(list)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"manta/actors/core"
 	"manta/actors/internal/wire"
 )
@@ -27,19 +25,16 @@ type Job struct {
 	submitted time.Time
 	finishing sync.Once
 	ended     chan struct{} // closed when finished
-	asks      group         // orders on their way
 
 	// guarded by jobs.mu:
 	state     JobState
 	started   time.Time
 	over      time.Time
 	err       error
-	closing   bool                // no more tasks
-	parked    bool                // gave its admission away
-	used      map[NodeID]struct{} // nodes that got tasks
-	open      map[TaskID]*Task
-	idle      chan struct{} // when closing: closed when no task is open
-	tasks     int
+	closing   bool   // no more tasks
+	parked    bool   // gave its admission away
+	driver    NodeID // where its driver is; "": here
+	tasks     int    // when it is over, as tasksDone
 	tasksDone int
 	stopWatch func() bool
 	orphan    *time.Timer
@@ -62,7 +57,7 @@ func (j *Job) Park() { j.jobs.park(j) }
 // TaskContext is for the owner's own work in the job, on the head. It holds no
 // slot: its Yield just waits.
 func (j *Job) TaskContext() *TaskContext {
-	return &TaskContext{Context: j.ctx, Job: j.id, Task: TaskID(j.id) + ".owner", Node: j.jobs.n}
+	return &TaskContext{Context: j.ctx, Job: j.id, Task: TaskID(j.id), Node: j.jobs.n}
 }
 
 // Info describes the job.
@@ -78,8 +73,7 @@ func (j *Job) infoLocked() JobInfo {
 		Submitted: j.submitted, Started: j.started, Ended: j.over, Tasks: j.tasks, TasksDone: j.tasksDone,
 	}
 	if j.over.IsZero() {
-		tasks, done := j.typed()
-		info.Tasks, info.TasksDone = info.Tasks+tasks, info.TasksDone+done
+		info.Tasks, info.TasksDone = j.count()
 	}
 	if j.err != nil {
 		info.Error = j.err.Error()
@@ -95,36 +89,20 @@ func (j *Job) cancelled() {
 	defer j.mu().Unlock()
 	if !j.closing {
 		j.orphan = time.AfterFunc(j.jobs.grace, func() { j.Finish(cause) })
-		j.cancelTasks(cause)
-		j.jobs.n.engine.brain.do(func(c *core.Core) { c.CloseJob(core.JobID(j.id)) })
+		j.closeTasks(cause)
 	}
 }
 
-// typed counts the job's typed tasks and calls, and those that have ended.
-func (j *Job) typed() (tasks, done int) {
+// closeTasks ends the job's tasks and lets no more begin. It does not wait.
+func (j *Job) closeTasks(cause error) {
+	reason := cleanText(cause.Error())
+	j.jobs.n.engine.brain.do(func(c *core.Core) { c.CloseJob(core.JobID(j.id), reason) })
+}
+
+// count counts the job's tasks and calls, and those that have ended.
+func (j *Job) count() (tasks, done int) {
 	j.jobs.n.engine.brain.do(func(c *core.Core) { tasks, done = c.JobTasks(core.JobID(j.id)) })
 	return tasks, done
-}
-
-// cancelTasks tells every node that the job uses to cancel its tasks. It runs
-// under mu.
-func (j *Job) cancelTasks(cause error) {
-	for node := range j.used {
-		j.order(node, &wire.CancelJob{Job: string(j.id), Reason: cleanText(cause.Error())})
-	}
-}
-
-// order sends a node an order until it has arrived. It does not wait.
-func (j *Job) order(node NodeID, m proto.Message) {
-	n := j.jobs.n
-	j.asks.goRun(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), endWait)
-		defer cancel()
-		_, err := n.Ask(ctx, Address{node, tasksActor}, m)
-		if err != nil && !errors.Is(err, ErrNodeDead) && !errors.Is(err, ErrClosed) {
-			n.log.Warn("an order did not arrive", "order", fmt.Sprintf("%T", m), "job", j.id, "node", node, "error", err)
-		}
-	})
 }
 
 // Finish ends the job: SUCCEEDED without an error, STOPPED when it was stopped or
@@ -146,35 +124,24 @@ func (j *Job) finish(err error) {
 			j.orphan.Stop()
 		}
 		ran := j.state == JobRunning
-		idle := make(chan struct{})
-		if len(j.open) == 0 {
-			close(idle)
-		} else {
-			j.idle = idle
-		}
 		if j.stopWatch != nil {
 			j.stopWatch()
-		}
-		if len(j.open) > 0 {
-			j.cancelTasks(fmt.Errorf("%w: %s", ErrJobEnded, j.id))
 		}
 		j.mu().Unlock()
 
 		cause := context.Cause(j.ctx) // nil if it is Finish that ends the context
-		j.cancel(fmt.Errorf("%w: %s", ErrJobEnded, j.id))
-		brain := j.jobs.n.engine.brain
-		brain.do(func(c *core.Core) { c.CloseJob(core.JobID(j.id)) })
-		j.waitIdle(idle)
+		over := fmt.Errorf("%w: %s", ErrJobEnded, j.id)
+		j.cancel(over)
+		j.closeTasks(over)
 		if ran {
 			j.endEverywhere()
 		}
-		tasks, done := j.typed()
-		brain.do(func(c *core.Core) { c.EndJob(core.JobID(j.id)) })
-		j.asks.close(2 * endWait)
+		tasks, _ := j.count()
+		j.jobs.n.engine.brain.do(func(c *core.Core) { c.EndJob(core.JobID(j.id)) })
 
 		j.mu().Lock()
 		j.over, j.err = time.Now(), err
-		j.tasks, j.tasksDone = j.tasks+tasks, j.tasksDone+done
+		j.tasks, j.tasksDone = tasks, tasks
 		switch {
 		case err == nil:
 			j.state = JobSucceeded
@@ -192,29 +159,8 @@ func (j *Job) finish(err error) {
 	})
 }
 
-// waitIdle waits until no task is open. Tasks that do not end in time fail here;
-// what they make later their nodes drop.
-func (j *Job) waitIdle(idle chan struct{}) {
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
-	select {
-	case <-idle:
-		return
-	case <-timer.C:
-	}
-	j.mu().Lock()
-	var stuck []*Task
-	for _, t := range j.open {
-		stuck = append(stuck, t)
-	}
-	j.mu().Unlock()
-	for _, t := range stuck {
-		j.jobs.n.log.Error("task does not end after it was cancelled", "job", j.id, "task", t.spec.Name, "node", t.node)
-		t.end(nil, fmt.Errorf("%w: it did not end within %v after it was cancelled", ErrTimeout, endWait))
-	}
-}
-
-// endEverywhere makes every node drop the job, and waits until they have.
+// endEverywhere makes every node drop the job, and waits until they have, or have not answered for long: such a node hears of it
+// with a heartbeat, if it lives.
 func (j *Job) endEverywhere() {
 	var all sync.WaitGroup
 	n := j.jobs.n
@@ -223,9 +169,9 @@ func (j *Job) endEverywhere() {
 			continue
 		}
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), endWait+5*time.Second)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), j.jobs.patience)
 			defer cancel()
-			_, err := n.Ask(ctx, Address{info.ID, tasksActor}, &wire.EndJob{Job: string(j.id)})
+			_, err := n.Ask(ctx, Address{info.ID, jobsActor}, &wire.EndJob{Job: string(j.id)})
 			if err != nil && !errors.Is(err, ErrNodeDead) && !errors.Is(err, ErrClosed) {
 				n.log.Warn("could not end a job on a node", "job", j.id, "node", info.ID, "error", err)
 			}

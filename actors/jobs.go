@@ -11,30 +11,24 @@ import (
 	"time"
 
 	"manta/actors/core"
-	"manta/actors/internal/wire"
 	"manta/actors/scheduler"
 )
 
-const (
-	// jobsActor receives the ends of tasks on the head.
-	jobsActor = "@jobs"
-	// keepJobs is how many ended jobs the head can still list.
-	keepJobs = 1000
-)
+// keepJobs is how many ended jobs the head can still list.
+const keepJobs = 1000
 
-// jobs is the head's knowledge of jobs and their tasks: the shell around
-// scheduler.Admission and scheduler.Placement.
+// jobs is the head's knowledge of jobs: the shell around scheduler.Admission.
 type jobs struct {
 	n     *Node
 	grace time.Duration // for the owner of a cancelled job to finish it
+	// patience is how long a node may take to end a job.
+	patience time.Duration
 
 	mu        sync.Mutex
 	closed    bool                 // guarded by mu
 	admission *scheduler.Admission // guarded by mu
-	placement *scheduler.Placement // guarded by mu
 	live      map[JobID]*Job       // guarded by mu; pending and running
 	parked    int                  // guarded by mu; running jobs that gave their admission away
-	open      map[TaskID]*Task     // guarded by mu
 	ended     []JobInfo            // guarded by mu; oldest first
 }
 
@@ -42,10 +36,9 @@ func newJobs(n *Node) *jobs {
 	return &jobs{
 		n:         n,
 		grace:     orphanGrace,
+		patience:  endWait + 5*time.Second,
 		admission: scheduler.NewAdmission(n.cfg.MaxJobs),
-		placement: scheduler.NewPlacement(),
 		live:      make(map[JobID]*Job),
-		open:      make(map[TaskID]*Task),
 	}
 }
 
@@ -69,7 +62,6 @@ func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 	j := &Job{
 		jobs: js, id: JobID("job-" + randomHex(6)), spec: spec,
 		state: JobPending, submitted: time.Now(), admitted: make(chan struct{}), ended: make(chan struct{}),
-		used: make(map[NodeID]struct{}), open: make(map[TaskID]*Task),
 	}
 	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	js.mu.Lock()
@@ -171,74 +163,32 @@ func (n *Node) StopJob(id JobID, reason string) error {
 	return nil
 }
 
-// nodes takes a new list of nodes. Dead ones are nodeDead's business.
-func (js *jobs) nodes(list []NodeInfo) {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	for _, info := range list {
-		if info.State != NodeDead {
-			js.placement.AddNode(string(info.ID), info.CPUs)
-			js.placement.Suspend(string(info.ID), info.State == NodeUnreachable)
-		}
-	}
-}
-
-// nodeDead fails the tasks of a node and ends the contexts of the jobs that use it.
-func (js *jobs) nodeDead(node NodeID, reason string) {
+// nodeDead ends the contexts of jobs: those that its death takes a driver from, or whose gangs use the node.
+func (js *jobs) nodeDead(node NodeID, reason string, uses []core.JobID) {
 	cause := &NodeDeadError{Node: node, Reason: reason}
 	js.mu.Lock()
-	var lost []*Task
-	for _, id := range js.placement.RemoveNode(string(node)) {
-		if t := js.open[TaskID(id)]; t != nil {
-			lost = append(lost, t)
-		}
-	}
 	var affected []*Job
 	for _, j := range js.live {
-		if _, ok := j.used[node]; ok {
+		if j.driver == node || slices.Contains(uses, core.JobID(j.id)) {
 			affected = append(affected, j)
 		}
 	}
 	js.mu.Unlock()
-	for _, t := range lost {
-		t.end(nil, cause)
-	}
 	for _, j := range affected {
 		j.cancel(cause)
 	}
 }
 
-// receive takes the ends of tasks, in the jobs actor.
-func (js *jobs) receive(_ *Actor, d *delivery) {
-	done, ok := d.msg.(*wire.TaskDone)
-	if !ok {
-		d.reply(nil, fmt.Errorf("actors: %T is no report about a task", d.msg))
-		return
-	}
+// ended gives those of the jobs that have ended, or that there never were.
+func (js *jobs) over(ids []string) (ended []string) {
 	js.mu.Lock()
-	t := js.open[TaskID(done.Task)]
-	js.mu.Unlock()
-	if t == nil || t.node != d.from {
-		d.reply(&wire.Ack{}, nil) // its job has ended
-		return
+	defer js.mu.Unlock()
+	for _, id := range ids {
+		if js.live[JobID(id)] == nil && id != string(core.DetachedJob) {
+			ended = append(ended, id)
+		}
 	}
-	if done.Failure != nil {
-		t.end(nil, decodeError(done.Failure))
-		d.reply(&wire.Ack{}, nil)
-		return
-	}
-	if done.Result.GetNode() == "" {
-		t.end(done.Result.GetInline(), nil)
-		d.reply(&wire.Ack{}, nil)
-		return
-	}
-	ok = js.n.background.goRun(func() {
-		t.end(js.n.unpack(t.job.ctx, done.Result))
-		d.reply(&wire.Ack{}, nil)
-	})
-	if !ok {
-		d.reply(nil, ErrClosed)
-	}
+	return ended
 }
 
 // close ends all jobs.

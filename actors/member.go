@@ -107,18 +107,19 @@ func (m *member) run() {
 	}
 }
 
-// beat sends one heartbeat and takes the list of nodes if there is a newer one.
+// beat sends one heartbeat. It takes the list of nodes if there is a newer one, and ends jobs of which the end was missed.
 func (m *member) beat() error {
 	ctx, cancel := context.WithTimeout(m.n.ctx, m.heartbeat)
 	defer cancel()
 	running, waiting := m.n.runner.counts()
 	reply, err := wire.NewHeadClient(m.conn).Heartbeat(ctx, &wire.HeartbeatRequest{
 		Node: string(m.n.id), Version: m.n.peers.listVersion(),
-		RunningTasks: int32(running), WaitingTasks: int32(waiting),
+		RunningTasks: int32(running), WaitingTasks: int32(waiting), Jobs: m.n.engine.jobs(),
 	})
 	if err != nil {
 		return err
 	}
+	m.n.runner.missed(reply.Ended)
 	if len(reply.Nodes) > 0 {
 		m.apply(reply.Version, reply.Nodes)
 	}

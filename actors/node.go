@@ -114,9 +114,6 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.cfg.Head == "" {
 		n.head, n.jobs = newHead(n), newJobs(n)
 		n.engine.brain = newBrain(n)
-		if err := n.startActor(jobsActor, n.jobs.receive); err != nil {
-			return err
-		}
 	} else if n.member, err = newMember(n); err != nil {
 		return err
 	}
@@ -166,7 +163,7 @@ func (n *Node) startActors() error {
 	if err := n.startActor(nodeActor, n.receive); err != nil {
 		return err
 	}
-	if err := n.startActor(tasksActor, n.runner.receive); err != nil {
+	if err := n.startActor(jobsActor, n.runner.receive); err != nil {
 		return err
 	}
 	var t transport
@@ -336,13 +333,11 @@ func (n *Node) sayGoodbye() {
 func (n *Node) shutdown() error {
 	n.fail(nil)
 	var errs []error
-	if !n.runner.close(endWait) {
+	if !n.engine.close(endWait) {
 		n.log.Error("tasks do not end after they were cancelled", "node", n.id)
 		errs = append(errs, fmt.Errorf("actors: tasks of node %s did not end within %v", n.id, endWait))
 	}
-	if !n.engine.close(endWait) {
-		errs = append(errs, fmt.Errorf("actors: typed tasks of node %s did not end within %v", n.id, endWait))
-	}
+	n.runner.live.close(endWait)
 	for i := len(n.attached) - 1; i >= 0; i-- {
 		if err := n.attached[i].Close(); err != nil {
 			errs = append(errs, err)

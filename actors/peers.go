@@ -168,7 +168,6 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 	defer n.applying.Unlock()
 	died, fresh := n.peers.apply(version, list)
 	if fresh && n.jobs != nil {
-		n.jobs.nodes(list)
 		n.engine.brain.nodes(list)
 	}
 	for _, info := range died {
@@ -184,11 +183,9 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 		n.control.nodeDead(info.ID, info.Reason)
 		n.control.transport.forget(peer{info.ID, info.control})
 		n.links.forget(info.ID)
-		if n.engine.brain != nil {
-			n.engine.brain.nodeDead(info.ID, info.Reason)
-		}
 		if n.jobs != nil {
-			n.jobs.nodeDead(info.ID, info.Reason)
+			uses := n.engine.brain.nodeDead(info.ID, info.Reason)
+			n.jobs.nodeDead(info.ID, info.Reason, uses)
 		}
 		n.system.Root.Send(n.events, func() {
 			for _, s := range n.cfg.Services {

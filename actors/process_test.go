@@ -164,8 +164,9 @@ func processCommand(n *Node, args []string) {
 			cause := context.Cause(job.Context())
 			var lost []string
 			for _, t := range tasks {
-				if _, err := t.Wait(context.Background()); errors.Is(err, ErrNodeDead) {
-					lost = append(lost, string(t.Node()))
+				_, err := t.Wait(context.Background())
+				if te := (*TaskError)(nil); errors.Is(err, ErrNodeDead) && errors.As(err, &te) {
+					lost = append(lost, string(te.Node))
 				}
 			}
 			job.Finish(cause)

@@ -43,7 +43,9 @@ func (h *handle) objectID() core.ID {
 }
 
 // ID names the object in the cluster.
-func (h *handle) ID() string { return fmt.Sprintf("%012x", uint64(h.objectID())) }
+func (h *handle) ID() string { return idText(h.objectID()) }
+
+func idText(id core.ID) string { return fmt.Sprintf("%012x", uint64(id)) }
 
 func (h *handle) check() error {
 	if h == nil || h.e == nil || h.released.Load() {

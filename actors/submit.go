@@ -4,29 +4,25 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"manta/actors/internal/wire"
+	"manta/actors/core"
 )
 
-// startWait is how long a node may take to confirm that it has a task.
-const startWait = 30 * time.Second
-
-// TaskSpec describes a task to be.
+// TaskSpec describes a task that runs a function of its node's Config.Tasks.
 type TaskSpec struct {
 	Name string // for people; default Func
 	Func string // name in Config.Tasks of the node that runs it
-	Arg  []byte // must not change after Submit
-	Node NodeID // where it must run; "" lets the scheduler choose
+	Arg  []byte
+	Node NodeID // where it must run; "" takes the node with the least to do
 }
 
-// TaskState is where a task stands, as its job knows.
+// TaskState is where a task stands.
 type TaskState string
 
 const (
-	TaskPending   TaskState = "PENDING" // on its way to its node
-	TaskStarted   TaskState = "STARTED" // its node has it: it queues, runs or waits there
+	TaskPending   TaskState = "PENDING" // its gang waits for admission
+	TaskStarted   TaskState = "STARTED" // it has its place: it is on its way there, queues for a slot, runs or waits
 	TaskSucceeded TaskState = "SUCCEEDED"
 	TaskFailed    TaskState = "FAILED"
 	TaskCancelled TaskState = "CANCELLED"
@@ -35,144 +31,103 @@ const (
 // Task is a task of a job, as its owner on the head sees it.
 type Task struct {
 	job  *Job
-	id   TaskID
-	spec TaskSpec
-	node NodeID
-	done chan struct{} // closed when it has ended
-
-	started bool   // guarded by jobs.mu
-	result  []byte // immutable once done
-	err     error  // immutable once done
+	name string
+	ref  *Ref[[]byte]
 }
 
-// Submit places a task and has it started. It does not wait: a node that cannot
-// start it fails the task. It errs when there is no place for the task, or the
-// job has ended.
+// Submit is SubmitAll of one task.
 func (j *Job) Submit(spec TaskSpec) (*Task, error) {
-	spec.Name = cleanText(cmp.Or(spec.Name, spec.Func))
-	spec.Func = cleanText(spec.Func)
-	js := j.jobs
-	js.mu.Lock()
-	if j.closing || j.state != JobRunning {
-		js.mu.Unlock()
-		return nil, fmt.Errorf("%w: %s", ErrJobEnded, j.id)
+	tasks, err := j.SubmitAll([]TaskSpec{spec})
+	if err != nil {
+		return nil, err
 	}
+	return tasks[0], nil
+}
+
+// SubmitAll submits a gang: tasks that may wait for one another, and so start together or, if one of them has no place,
+// not at all. They are not tried again. It does not wait; it errs when the job has ended, or when an argument finds no room.
+func (j *Job) SubmitAll(specs []TaskSpec) ([]*Task, error) {
+	if err := j.mayRun(); err != nil {
+		return nil, err
+	}
+	if len(specs) == 0 {
+		return nil, nil
+	}
+	c := j.client()
+	first := c.rt.ids(len(specs))
+	tasks := make([]*Task, len(specs))
+	msgs := make([]any, len(specs))
+	for i := range specs {
+		s := &specs[i]
+		name := cleanText(cmp.Or(s.Name, s.Func))
+		opt := taskDefaults
+		opt.Name, opt.Node, opt.Retries, opt.Gang, opt.GangSize = name, core.NodeID(s.Node), 0, first, int32(len(specs))
+		spec, err := c.spec(launch{kind: core.KindTask, name: cleanText(s.Func), results: 1, opt: &opt}, []argument0{Val(s.Arg).(argument0)})
+		if err != nil {
+			return nil, err
+		}
+		spec.ID = first + core.ID(i)
+		tasks[i] = &Task{job: j, name: name, ref: newRef[[]byte](c.s.own(spec.ID))}
+		msgs[i] = &core.Submit{Spec: spec}
+	}
+	c.rt.send(msgs...)
+	return tasks, nil
+}
+
+// mayRun says why the job takes no more tasks; nil if it does.
+func (j *Job) mayRun() error {
+	j.mu().Lock()
+	defer j.mu().Unlock()
 	if j.ctx.Err() != nil {
-		js.mu.Unlock()
-		return nil, context.Cause(j.ctx)
+		return context.Cause(j.ctx)
 	}
-	id := TaskID(fmt.Sprintf("%s.%d", j.id, j.tasks))
-	node, err := js.placement.Place(string(j.id), string(id), string(spec.Node))
-	if err != nil {
-		js.mu.Unlock()
-		if info, ok := js.n.peers.get(spec.Node); ok && info.State == NodeDead {
-			err = &NodeDeadError{Node: spec.Node, Reason: info.Reason}
-		}
-		return nil, fmt.Errorf("actors: task %s: %w", spec.Name, err)
+	if j.closing || j.state != JobRunning {
+		return ErrJobEnded
 	}
-	t := &Task{job: j, id: id, spec: spec, node: NodeID(node), done: make(chan struct{})}
-	j.tasks++
-	j.used[t.node] = struct{}{}
-	j.open[id] = t
-	js.open[id] = t
-	js.mu.Unlock()
-	if !j.asks.goRun(t.start) {
-		t.end(nil, ErrJobEnded)
-	}
-	return t, nil
+	return nil
 }
 
-// start has the task's node start it.
-func (t *Task) start() {
-	n := t.job.jobs.n
-	ctx, cancel := context.WithTimeout(t.job.ctx, startWait)
-	defer cancel()
-	arg, err := n.pack(string(t.job.id), t.spec.Arg)
-	if err == nil {
-		_, err = n.Ask(ctx, Address{t.node, tasksActor}, &wire.StartTask{
-			Job: string(t.job.id), Task: string(t.id), Name: t.spec.Name, Func: t.spec.Func, Arg: arg,
-		})
-	}
-	if err != nil {
-		if errors.Is(err, ErrTimeout) {
-			t.job.order(t.node, &wire.CancelTask{Job: string(t.job.id), Task: string(t.id), Reason: "its start was not confirmed"})
-		}
-		t.end(nil, err)
-		return
-	}
-	t.job.mu().Lock()
-	t.started = true
-	t.job.mu().Unlock()
+// client submits for the job's owner.
+func (j *Job) client() *Client {
+	rt := j.jobs.n.engine
+	return &Client{rt: rt, s: rt.session(j.id), ctx: j.ctx}
 }
 
-// end settles the task; the first end counts.
-func (t *Task) end(result []byte, err error) {
-	j, js := t.job, t.job.jobs
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if _, ok := js.open[t.id]; !ok {
-		return
-	}
-	delete(js.open, t.id)
-	js.placement.Done(string(t.id))
-	delete(j.open, t.id)
-	j.tasksDone++
-	if err != nil {
-		err = &TaskError{Task: t.id, Name: t.spec.Name, Node: t.node, Err: err}
-	}
-	t.result, t.err = result, err
-	close(t.done)
-	if j.idle != nil && len(j.open) == 0 {
-		close(j.idle)
-		j.idle = nil
-	}
-}
-
-// ID names the task in the cluster.
-func (t *Task) ID() TaskID { return t.id }
-
-// Node is where it runs.
-func (t *Task) Node() NodeID { return t.node }
-
-// Done is closed when the task has ended.
-func (t *Task) Done() <-chan struct{} { return t.done }
-
-// Wait waits for the task's result. A task's failure is a TaskError that names
-// the task and its node; if the node was lost it is ErrNodeDead.
+// Wait waits for the task's result. A task's failure is a TaskError that names the task and its node; if the node was lost it
+// is ErrNodeDead.
 func (t *Task) Wait(ctx context.Context) ([]byte, error) {
-	select {
-	case <-t.done:
-		return t.result, t.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	result, err := t.ref.Get(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return result, err
 	}
+	failed := &TaskError{Task: TaskID(t.ref.ID()), Name: t.name, Err: err}
+	var run *RunError
+	if errors.As(err, &run) {
+		failed.Node = run.Node
+	}
+	return nil, failed
 }
 
-// Cancel ends the task's context, with the reason. It does not wait.
-func (t *Task) Cancel(reason string) {
-	t.job.mu().Lock()
-	defer t.job.mu().Unlock()
-	if _, ok := t.job.open[t.id]; ok {
-		t.job.order(t.node, &wire.CancelTask{Job: string(t.job.id), Task: string(t.id), Reason: cleanText(reason)})
-	}
-}
+// Cancel ends the task's context. It does not wait. Before its gang has started it ends the gang.
+func (t *Task) Cancel() { t.ref.Cancel() }
 
 // State tells where the task stands.
 func (t *Task) State() TaskState {
-	t.job.mu().Lock()
-	defer t.job.mu().Unlock()
-	select {
-	case <-t.done:
-	default:
-		if t.started {
+	if !t.ref.Ready() {
+		started := false
+		t.job.jobs.n.engine.brain.do(func(c *core.Core) { started = c.OnNode(t.ref.objectID()) })
+		if started {
 			return TaskStarted
 		}
 		return TaskPending
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := t.ref.e.wait(ctx)
 	switch {
-	case t.err == nil:
+	case err == nil:
 		return TaskSucceeded
-	case errors.Is(t.err, context.Canceled), errors.Is(t.err, ErrJobEnded):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrJobEnded):
 		return TaskCancelled
 	}
 	return TaskFailed

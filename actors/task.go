@@ -1,16 +1,14 @@
 package actors
 
-import (
-	"context"
-)
+import "context"
 
-// TaskFunc is the body of a task. It runs on its own goroutine and holds a slot
-// but for the time inside TaskContext.Yield. It must return soon after the
-// context has ended. Its result must not change afterwards.
+// TaskFunc is the body of a task that belongs to its node: it may use what the node's services have. It holds a slot but for
+// the time inside TaskContext.Yield, and must return soon after the context has ended. Argument and result are bytes that only
+// it understands; neither may change afterwards. Its error travels as text, with the registered errors that it wraps.
 type TaskFunc func(tc *TaskContext, arg []byte) (result []byte, err error)
 
-// TaskContext is what a task knows of itself. The context ends when the task or
-// its job is cancelled, or the node closes; its cause says why.
+// TaskContext is what a TaskFunc knows of its task. The context ends when the task or its job is cancelled, or the node
+// closes; its cause says why.
 type TaskContext struct {
 	context.Context
 	Job     JobID
@@ -18,27 +16,17 @@ type TaskContext struct {
 	Attempt int // 0 for the first
 	Node    *Node
 
-	slots *slots // nil: there is no slot to give back
-	depth int    // of Yield in Yield
+	attempt *attempt // nil: there is no slot to give back
 }
 
 // Yield gives the slot back while wait runs and takes one again before it
 // returns, also when wait fails or panics. If the context ends while it queues
-// for a slot it returns at once, without one: the task is to end.
+// for a slot it returns at once, without one: the task is to end. A Yield inside another changes nothing.
 //
-// It gives wait's error, or else the context's cause. Call it on the task's own
-// goroutine.
+// It gives wait's error, or else the context's cause.
 func (tc *TaskContext) Yield(wait func() error) (err error) {
-	if tc.slots == nil || tc.depth > 0 {
+	if tc.attempt == nil {
 		return wait()
 	}
-	tc.depth++
-	tc.slots.yield(string(tc.Task))
-	defer func() {
-		tc.depth--
-		if serr := tc.slots.acquire(tc, string(tc.Task)); err == nil {
-			err = serr
-		}
-	}()
-	return wait()
+	return tc.attempt.yield(tc, wait)
 }

@@ -286,7 +286,7 @@ func TestTypedStopJob(t *testing.T) {
 	cl := c.client()
 	ctx := testContext(t)
 	running := nap.Call(ctx, cl, Val(time.Hour))
-	require.Eventually(t, func() bool { return len(c.head.Tasks(10)) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.head.Tasks(testContext(t), 10)) == 1 }, 5*time.Second, time.Millisecond)
 	require.NoError(t, c.head.StopJob(cl.Job(), "test"))
 	_, err := running.Get(ctx)
 	require.Error(t, err)

@@ -1,11 +1,6 @@
 package actors
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -15,64 +10,6 @@ import (
 
 // fetchChunk is the size of a piece of an object on its way to another node.
 const fetchChunk = 1 << 20
-
-// pack makes bytes ready for a control message: in place if they are small, or
-// else in this node's store, for as long as the job lives.
-func (n *Node) pack(job string, data []byte) (*wire.Value, error) {
-	if len(data) <= MaxInline {
-		return &wire.Value{Inline: data}, nil
-	}
-	id, err := n.store.Put(job, data)
-	if err != nil {
-		return nil, fmt.Errorf("a value of %d bytes: %w", len(data), err)
-	}
-	return &wire.Value{Node: string(n.id), Object: id[:], Size: int64(len(data))}, nil
-}
-
-// unpack gives the bytes, from the store that holds them if need be.
-func (n *Node) unpack(ctx context.Context, v *wire.Value) ([]byte, error) {
-	if v.GetNode() == "" {
-		return v.GetInline(), nil
-	}
-	if NodeID(v.Node) == n.id {
-		id, err := objectstore.IDFromBytes(v.Object)
-		if err != nil {
-			return nil, err
-		}
-		object, err := n.store.Get(id)
-		if err != nil {
-			return nil, err
-		}
-		defer object.Release()
-		return append([]byte(nil), object.Bytes()...), nil
-	}
-	conn, err := n.Conn(NodeID(v.Node))
-	if err != nil {
-		return nil, err
-	}
-	stream, err := wire.NewPeerClient(conn).Fetch(ctx, &wire.FetchRequest{Object: v.Object})
-	if err != nil {
-		return nil, fmt.Errorf("fetch from node %s: %w", v.Node, fromStatus(v.Node, err))
-	}
-	var data []byte
-	for {
-		chunk, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("fetch from node %s: %w", v.Node, fromStatus(v.Node, err))
-		}
-		if int64(len(data)+len(chunk.Data)) > v.Size {
-			return nil, fmt.Errorf("actors: node %s sent more than the %d bytes of an object", v.Node, v.Size)
-		}
-		data = append(data, chunk.Data...)
-	}
-	if int64(len(data)) != v.Size {
-		return nil, fmt.Errorf("actors: node %s sent %d of the %d bytes of an object", v.Node, len(data), v.Size)
-	}
-	return data, nil
-}
 
 // peerServer answers the Peer service.
 type peerServer struct {

@@ -161,6 +161,16 @@ func (c *Client) Jobs(ctx context.Context) ([]actors.JobInfo, error) {
 	return actors.ListJobs(ctx, c.conn)
 }
 
+// Tasks lists up to limit tasks that have not ended, with what they wait for.
+func (c *Client) Tasks(ctx context.Context, limit int) ([]actors.RunInfo, error) {
+	return actors.ListTasks(ctx, c.conn, limit)
+}
+
+// Actors lists up to limit actors that are not dead.
+func (c *Client) Actors(ctx context.Context, limit int) ([]actors.ActorInfo, error) {
+	return actors.ListActors(ctx, c.conn, limit)
+}
+
 // StopJob ends a job on every node.
 func (c *Client) StopJob(ctx context.Context, id actors.JobID, reason string) error {
 	return actors.StopJob(ctx, c.conn, id, reason)

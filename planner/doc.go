@@ -28,7 +28,7 @@
 //     fails falls back. Unknown operators fall back too. Nothing is guessed.
 //   - A plan holds for the files it was made from: DuckDB folds their row counts and
 //     bounds into it. A task whose files have changed since refuses to run.
-//   - All tasks of a query are submitted at once. A task that lacks input or credit
+//   - All tasks of a query are one gang: they start together or not at all. A task that lacks input or credit
 //     waits inside its exchange, without a slot, so any number of slots is enough.
 //   - A stage that feeds several edges, and a broadcast, never wait for a reader: in the
 //     modes streaming and auto those edges go through the object store, which spills.

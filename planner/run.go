@@ -212,7 +212,7 @@ func (r *run) place() error {
 	return nil
 }
 
-// submit starts every task. The channel is closed when all of them have ended;
+// submit starts every task, as one gang. The channel is closed when all of them have ended;
 // the first that fails cancels the query.
 func (r *run) submit(cancel context.CancelCauseFunc) (ended <-chan struct{}, err error) {
 	done := make(chan struct{})
@@ -227,13 +227,16 @@ func (r *run) submit(cancel context.CancelCauseFunc) (ended <-chan struct{}, err
 	if err != nil {
 		return done, err
 	}
-	for _, spec := range specs {
-		task, err := r.job.Submit(spec.TaskSpec)
-		if err != nil {
-			return done, err
-		}
-		t := &stageTask{stage: spec.stage, task: task}
-		r.tasks = append(r.tasks, t)
+	gang := make([]actors.TaskSpec, len(specs))
+	for i := range specs {
+		gang[i] = specs[i].TaskSpec
+	}
+	tasks, err := r.job.SubmitAll(gang)
+	if err != nil {
+		return done, err
+	}
+	for i, task := range tasks {
+		r.tasks = append(r.tasks, &stageTask{stage: specs[i].stage, task: task})
 	}
 	progress := &progress{run: r, total: len(r.tasks)}
 	for _, t := range r.tasks {
@@ -253,17 +256,12 @@ const taskGrace = 15 * time.Second
 
 // wait waits for the task's end, for a while even after the query's.
 func (t *stageTask) wait(ctx context.Context) {
-	select {
-	case <-t.task.Done():
-	case <-ctx.Done():
-		select {
-		case <-t.task.Done():
-		case <-time.After(taskGrace):
-		}
+	result, err := t.task.Wait(ctx)
+	if ctx.Err() != nil {
+		grace, cancel := context.WithTimeout(context.Background(), taskGrace)
+		defer cancel()
+		result, err = t.task.Wait(grace)
 	}
-	ended, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	result, err := t.task.Wait(ended)
 	if err != nil {
 		t.err = err
 		return

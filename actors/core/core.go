@@ -21,6 +21,7 @@ const DetachedJob JobID = "detached"
 // Config bounds what the core keeps. Zero values take the defaults.
 type Config struct {
 	MaxLineage int // ended tasks that are kept to make lost values again; default 100,000
+	MaxGang    int // tasks of gangs on one node, each of which may hold a thread; default 4,000
 }
 
 // Core is the state machine. It is not safe for concurrent use.
@@ -40,7 +41,9 @@ type Core struct {
 	names   map[string]*actor
 	streams map[ID]*stream
 	groups  map[ID]*group
-	kept    []*task // lineage, oldest first; holes are skipped
+	gangs   map[ID]*gang // of which tasks are still to be submitted
+	line    []*gang      // ready, in order
+	kept    []*task      // lineage, oldest first; holes are skipped
 	keptN   int
 	round   uint64 // of schedule
 	turn    int    // of spreading
@@ -62,6 +65,7 @@ type job struct {
 	done    int
 	open    chain[task]
 	objects chain[object]
+	gangs   map[NodeID]struct{} // where tasks of its gangs are, or were
 }
 
 // New gives a core without nodes and jobs.
@@ -69,10 +73,14 @@ func New(cfg Config) *Core {
 	if cfg.MaxLineage == 0 {
 		cfg.MaxLineage = 100_000
 	}
+	if cfg.MaxGang == 0 {
+		cfg.MaxGang = 4_000
+	}
 	c := &Core{
 		cfg: cfg, nodes: make(map[NodeID]*node), objects: make(map[ID]*object), tasks: make(map[ID]*task),
 		kids: make(map[ID]*chain[task]), jobs: make(map[JobID]*job), stats: make(map[string]*funcStat),
 		actors: make(map[ID]*actor), names: make(map[string]*actor), streams: make(map[ID]*stream), groups: make(map[ID]*group),
+		gangs: make(map[ID]*gang),
 	}
 	c.StartJob(DetachedJob)
 	return c
@@ -140,7 +148,7 @@ func (c *Core) StartJob(id JobID) {
 }
 
 // CloseJob ends what the job has queued, cancels what runs, and refuses more.
-func (c *Core) CloseJob(id JobID) {
+func (c *Core) CloseJob(id JobID, reason string) {
 	j := c.jobs[id]
 	if j == nil || j.closed {
 		return
@@ -148,18 +156,19 @@ func (c *Core) CloseJob(id JobID) {
 	j.closed = true
 	for _, t := range j.open.all(isOpen) {
 		if t.open {
-			c.cancelTask(t, "its job has ended", FailJobEnded)
+			c.cancelTask(t, reason, FailJobEnded)
 		}
 	}
 }
 
 // EndJob forgets the job with all its objects. Nodes drop what they have of it by themselves.
 func (c *Core) EndJob(id JobID) {
-	c.CloseJob(id)
+	c.CloseJob(id, "its job has ended")
 	j := c.jobs[id]
 	if j == nil {
 		return
 	}
+	c.forgetGangs(j)
 	for _, t := range j.open.all(isOpen) {
 		c.leaveNode(t)
 		delete(c.tasks, t.spec.ID)
@@ -221,6 +230,9 @@ func (c *Core) Counts() Counts {
 		for _, k := range j.classes {
 			n.Queued += k.n
 		}
+	}
+	for _, g := range c.line {
+		n.Queued += g.size
 	}
 	return n
 }

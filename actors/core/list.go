@@ -53,6 +53,53 @@ func (c *Core) info(t *task) TaskInfo {
 	return i
 }
 
+// ActorInfo is where an actor stands.
+type ActorInfo struct {
+	ID       ID
+	Job      JobID
+	Name     string // by which it is found; may be ""
+	Class    string
+	State    string // "PENDING" before it was made, "ALIVE", "RESTARTING"
+	Node     NodeID // when alive
+	Restarts int
+	Calls    int // that are not done
+	Why      string
+}
+
+// Actors lists up to limit actors that are not dead, by id.
+func (c *Core) Actors(limit int) (list []ActorInfo) {
+	for _, id := range sortedKeys(c.actors) {
+		a := c.actors[id]
+		if a.id != id || a.state == actorDead || len(list) >= limit {
+			continue // id is a further handle
+		}
+		i := ActorInfo{
+			ID: id, Job: a.job.id, Name: a.task.spec.Opt.Name, Class: a.task.spec.Func, State: "ALIVE", Restarts: a.restarts, Calls: a.pending,
+		}
+		switch {
+		case a.node != nil:
+			i.Node = a.node.id
+		case a.state == actorPending:
+			if i.State = "PENDING"; a.restarts > 0 {
+				i.State = "RESTARTING"
+			}
+			t := c.info(a.task)
+			i.Node = t.Node
+			if i.Why = t.Why; t.State == "RUNNING" {
+				i.Why = "its constructor, which runs"
+			}
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// OnNode says whether a task has a place.
+func (c *Core) OnNode(id ID) bool {
+	t := c.tasks[id]
+	return t != nil && t.state == taskRunning
+}
+
 func (c *Core) missingArg(t *task) string {
 	for k := range t.spec.Args {
 		if o := c.objects[t.spec.Args[k].Ref]; o != nil && o.state != ready {
@@ -81,6 +128,9 @@ func (a *actor) blocker(t *task) string {
 // obstacle says why a queued task has no place.
 func (c *Core) obstacle(t *task) string {
 	d := &t.spec.Opt.Demand
+	if t.gang != nil {
+		return t.gang.waits(c)
+	}
 	if d.Group != 0 {
 		if g := c.groups[d.Group]; g != nil && !g.placed {
 			return "its placement group, which has no place yet"

@@ -41,6 +41,7 @@ type Failure struct {
 	Retry  bool   // the function's own error, of a kind that is to be tried again
 	Lost   ID     // an argument whose value could not be had
 	LostAt NodeID // from this node
+	At     NodeID // where it happened
 }
 
 // Kind is what a Submit asks for.

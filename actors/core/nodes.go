@@ -32,6 +32,7 @@ type bucket struct {
 	usedCPU, usedMem int64
 	custom, usedCus  map[string]int64
 	blocked          int64 // CPU of tasks that wait
+	ganged           int   // tasks of gangs, which take a CPU in turn
 }
 
 // NodeUp adds a node.
@@ -93,7 +94,7 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 	}
 	for _, tid := range sortedKeys(n.tasks) {
 		if t := n.tasks[tid]; t != nil {
-			c.attemptFailed(t, &Failure{Text: text, Kinds: []string{FailNodeDead}, System: true})
+			c.attemptFailed(t, &Failure{Text: text, Kinds: []string{FailNodeDead}, System: true, At: id})
 		}
 	}
 	for _, oid := range sortedKeys(c.objects) {
@@ -125,6 +126,25 @@ func (b *bucket) fits(d *Demand, ahead int64) bool {
 func (b *bucket) could(d *Demand) bool {
 	empty := bucket{cpu: b.cpu, mem: b.mem, custom: b.custom}
 	return empty.fits(d, 0)
+}
+
+// enter counts a task that is on the bucket's node, leave one that is not any more.
+func (b *bucket) enter(t *task) { b.count(t, 1) }
+func (b *bucket) leave(t *task) { b.count(t, -1) }
+
+func (b *bucket) count(t *task, sign int64) {
+	d := t.spec.Opt.Demand
+	if t.gang != nil {
+		b.ganged += int(sign)
+		d.CPU = 0
+	}
+	b.take(&d, sign)
+	t.job.used += sign * d.CPU
+}
+
+// load is how much CPU is in use. Of a gang's tasks most wait: however many there are, they use no more than there is.
+func (b *bucket) load() int64 {
+	return b.usedCPU - b.blocked + min(int64(b.ganged)*1000, b.cpu)
 }
 
 func (b *bucket) take(d *Demand, sign int64) {

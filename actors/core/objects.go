@@ -197,6 +197,8 @@ func (c *Core) rebuild(o *object) {
 		c.giveUp(o, cmp.Or(o.why, "what made it is not known any more"))
 	case t.open: // on its way
 		o.state = pending
+	case t.gang != nil:
+		c.giveUp(o, "a gang's task made it, and those are not run again one by one")
 	case t.spec.Kind == KindCall && (t.spec.Opt.Retries == 0 || t.actor.state == actorDead):
 		c.giveUp(o, "an actor made it, and its calls are not tried again")
 	case t.spec.Opt.Retries >= 0 && t.rebuilds >= t.spec.Opt.Retries:

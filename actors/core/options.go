@@ -26,6 +26,8 @@ type Options struct {
 	Lanes      string // an actor's concurrency groups: "name=limit,…"
 	Bundles    string // a group's: CPU milli each, "1000,500,…"
 	Layout     Layout // a group's
+	Gang       ID     // the gang that a task belongs to: the first of its tasks
+	GangSize   int32
 }
 
 // Demand is what a task needs of a node. CPU and custom resources are in thousandths.

@@ -95,6 +95,7 @@ func (k *class) pop() *task {
 // schedule starts what finds a place. The job that uses least goes first; within it the highest priority, and then what was queued first.
 func (c *Core) schedule() {
 	c.retryGroups()
+	c.admitGangs()
 	c.round++
 	for {
 		var best *class
@@ -152,7 +153,7 @@ func (c *Core) place(t *task) (*bucket, *Failure) {
 		}
 		if !d.Soft {
 			if n == nil {
-				return nil, &Failure{Text: "node " + string(d.Node) + " is gone", Kinds: []string{FailUnschedulable, FailNodeDead}}
+				return nil, gone(d.Node)
 			}
 			return nil, nil
 		}
@@ -180,7 +181,7 @@ func (c *Core) place(t *task) (*bucket, *Failure) {
 		if !c.allows(n, d) || !n.main.fits(d, 0) {
 			continue
 		}
-		if 2*(n.main.usedCPU+d.CPU) <= n.main.cpu {
+		if 2*(n.main.load()+n.main.blocked+d.CPU) <= n.main.cpu {
 			return &n.main, nil
 		}
 		if best == nil || less(&n.main, &best.main) {
@@ -200,9 +201,13 @@ func (c *Core) place(t *task) (*bucket, *Failure) {
 	return &best.main, nil
 }
 
+func gone(id NodeID) *Failure {
+	return &Failure{Text: "node " + string(id) + " is dead: it is not a member of the cluster", Kinds: []string{FailUnschedulable, FailNodeDead}, At: id}
+}
+
 // less compares use by share, without division.
 func less(a, b *bucket) bool {
-	return (a.usedCPU-a.blocked)*max(b.cpu, 1) < (b.usedCPU-b.blocked)*max(a.cpu, 1)
+	return a.load()*max(b.cpu, 1) < b.load()*max(a.cpu, 1)
 }
 
 func (c *Core) allows(n *node, d *Demand) bool {

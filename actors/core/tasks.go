@@ -21,6 +21,7 @@ type task struct {
 	next     *task  // in its class
 	bucket   *bucket
 	actor    *actor // of a call, or the one it makes
+	gang     *gang  // it starts with; nil: alone
 	attempt  int32  // the current one
 	failures int    // of attempts, since it was last wanted
 	rebuilds int
@@ -92,6 +93,9 @@ func (c *Core) submit(n *node, s *Spec) {
 	}
 	c.useArgs(t, 1)
 	c.pinArgs(t)
+	if s.Kind == KindTask && s.Opt.Gang != 0 && !c.joinGang(t) {
+		return
+	}
 	switch s.Kind {
 	case KindCreate:
 		if !c.newActor(n, t) {
@@ -181,6 +185,10 @@ func (c *Core) prepare(t *task) {
 		c.callReady(t)
 		return
 	}
+	if t.gang != nil {
+		c.gangReady(t)
+		return
+	}
 	c.enqueue(t, t.attempt > 0)
 }
 
@@ -218,8 +226,7 @@ func (c *Core) start(t *task, b *bucket) {
 		return
 	}
 	t.state, t.bucket, t.class = taskRunning, b, nil
-	b.take(&t.spec.Opt.Demand, 1)
-	t.job.used += t.spec.Opt.CPU
+	b.enter(t)
 	b.node.tasks[t.spec.ID] = t
 	m := &Start{Spec: t.spec, Attempt: t.attempt, Args: vs}
 	if t.spec.Kind == KindCreate {
@@ -240,8 +247,7 @@ func (c *Core) leaveNode(t *task) {
 		b.blocked -= t.spec.Opt.CPU
 	}
 	delete(b.node.tasks, t.spec.ID)
-	b.take(&t.spec.Opt.Demand, -1)
-	t.job.used -= t.spec.Opt.CPU
+	b.leave(t)
 	t.bucket = nil
 }
 
@@ -296,7 +302,10 @@ func (c *Core) done(n *node, m *Done) {
 		}
 		return
 	}
-	if m.Failure != nil && m.Failure.Lost != 0 && c.objects[m.Failure.Lost] != nil {
+	if m.Failure != nil {
+		m.Failure.At = n.id
+	}
+	if m.Failure != nil && t.gang == nil && m.Failure.Lost != 0 && c.objects[m.Failure.Lost] != nil {
 		// An argument has gone with a node that is not known to be dead yet, or was freed there.
 		o := c.objects[m.Failure.Lost]
 		if o.state == ready && o.failure == nil && o.value.Node != "" && o.value.Node == m.Failure.LostAt {
@@ -341,7 +350,7 @@ func (c *Core) detach(t *task) {
 func (c *Core) attemptFailed(t *task, f *Failure) {
 	c.detach(t)
 	opt := t.spec.Opt
-	if (f.System || f.Retry) && (opt.Retries < 0 || t.failures < opt.Retries) && !t.job.closed && !t.stopping {
+	if (f.System || f.Retry) && t.gang == nil && (opt.Retries < 0 || t.failures < opt.Retries) && !t.job.closed && !t.stopping {
 		t.failures++
 		t.attempt++
 		if t.spec.Kind == KindCall {
@@ -367,6 +376,9 @@ func (c *Core) finish(t *task, results []Value, f *Failure) {
 	t.job.open.remove(t, isOpen)
 	t.job.done++
 	c.noKid(t)
+	if f != nil && t.gang != nil {
+		c.failGang(t.gang, f)
+	}
 	if f != nil && t.spec.Kind == KindCreate {
 		c.actorDies(t.actor, f)
 	}

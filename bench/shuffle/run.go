@@ -175,11 +175,11 @@ func (c *cluster) onEach(ctx context.Context, job *actors.Job, name string) ([]d
 func wait(ctx context.Context, job *actors.Job, specs []actors.TaskSpec) ([]done, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	results := make([]done, len(specs))
-	for i, spec := range specs {
-		t, err := job.Submit(spec)
-		if err != nil {
-			return nil, err
-		}
+	tasks, err := job.SubmitAll(specs)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range tasks {
 		g.Go(func() error {
 			data, err := t.Wait(ctx)
 			if err != nil {

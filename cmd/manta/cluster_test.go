@@ -122,6 +122,13 @@ func TestCluster(t *testing.T) {
 		require.Empty(t, status["jobs"])
 	})
 
+	t.Run("list tasks and actors", func(t *testing.T) {
+		for what, columns := range map[string]string{"tasks": "waits for", "actors": "class"} {
+			require.Equal(t, "[]\n", start(t, t.TempDir(), "list", what, "-o", "json", "--head", c.head.address).succeeds(t))
+			require.Contains(t, start(t, t.TempDir(), "list", what, "--limit", "5", "--head", c.head.address).succeeds(t), columns)
+		}
+	})
+
 	t.Run("bench", func(t *testing.T) {
 		args := []string{"bench", "tpch", "--head", c.head.address, "--data", data(t), "--queries", "3,9,18,21", "-o", "json"}
 		text := start(t, t.TempDir(), args...).succeeds(t)

@@ -76,63 +76,6 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-func listCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List what a cluster has",
-		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to list: nodes, jobs or objects") },
-	}
-	c.AddCommand(
-		listing("nodes", "List the nodes, dead ones too", func(c *cobra.Command, client *planner.Client, asJSON bool) error {
-			nodes, err := client.Nodes(c.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(c.OutOrStdout(), nodes)
-			}
-			writeNodes(c.OutOrStdout(), nodes)
-			return nil
-		}),
-		listing("jobs", "List the jobs, the latest ended ones too", func(c *cobra.Command, client *planner.Client, asJSON bool) error {
-			jobs, err := client.Jobs(c.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if jobs == nil {
-					jobs = []actors.JobInfo{}
-				}
-				return writeJSON(c.OutOrStdout(), jobs)
-			}
-			writeJobs(c.OutOrStdout(), jobs)
-			return nil
-		}),
-		listObjects(),
-	)
-	return c
-}
-
-func listing(what, short string, show func(*cobra.Command, *planner.Client, bool) error) *cobra.Command {
-	var f headFlags
-	c := &cobra.Command{
-		Use:   what,
-		Short: short,
-		Args:  noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := f.ask(c)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			return show(c, client, f.output == "json")
-		},
-	}
-	f.add(c)
-	return c
-}
-
 func jobCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "job",

@@ -188,347 +188,6 @@ func (x *Failure) GetKinds() []string {
 	return nil
 }
 
-// Value is bytes, in place or by reference to a node's store.
-type Value struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Inline        []byte                 `protobuf:"bytes,1,opt,name=inline,proto3" json:"inline,omitempty"`
-	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"` // not empty: the value is in this node's store
-	Object        []byte                 `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
-	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Value) Reset() {
-	*x = Value{}
-	mi := &file_control_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Value) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Value) ProtoMessage() {}
-
-func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Value.ProtoReflect.Descriptor instead.
-func (*Value) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Value) GetInline() []byte {
-	if x != nil {
-		return x.Inline
-	}
-	return nil
-}
-
-func (x *Value) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *Value) GetObject() []byte {
-	if x != nil {
-		return x.Object
-	}
-	return nil
-}
-
-func (x *Value) GetSize() int64 {
-	if x != nil {
-		return x.Size
-	}
-	return 0
-}
-
-type StartTask struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Func          string                 `protobuf:"bytes,4,opt,name=func,proto3" json:"func,omitempty"`
-	Attempt       int32                  `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Arg           *Value                 `protobuf:"bytes,6,opt,name=arg,proto3" json:"arg,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartTask) Reset() {
-	*x = StartTask{}
-	mi := &file_control_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartTask) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartTask) ProtoMessage() {}
-
-func (x *StartTask) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartTask.ProtoReflect.Descriptor instead.
-func (*StartTask) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *StartTask) GetJob() string {
-	if x != nil {
-		return x.Job
-	}
-	return ""
-}
-
-func (x *StartTask) GetTask() string {
-	if x != nil {
-		return x.Task
-	}
-	return ""
-}
-
-func (x *StartTask) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *StartTask) GetFunc() string {
-	if x != nil {
-		return x.Func
-	}
-	return ""
-}
-
-func (x *StartTask) GetAttempt() int32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *StartTask) GetArg() *Value {
-	if x != nil {
-		return x.Arg
-	}
-	return nil
-}
-
-type TaskDone struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Result        *Value                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
-	Failure       *Failure               `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskDone) Reset() {
-	*x = TaskDone{}
-	mi := &file_control_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskDone) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskDone) ProtoMessage() {}
-
-func (x *TaskDone) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskDone.ProtoReflect.Descriptor instead.
-func (*TaskDone) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *TaskDone) GetJob() string {
-	if x != nil {
-		return x.Job
-	}
-	return ""
-}
-
-func (x *TaskDone) GetTask() string {
-	if x != nil {
-		return x.Task
-	}
-	return ""
-}
-
-func (x *TaskDone) GetAttempt() int32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *TaskDone) GetResult() *Value {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-func (x *TaskDone) GetFailure() *Failure {
-	if x != nil {
-		return x.Failure
-	}
-	return nil
-}
-
-type CancelTask struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelTask) Reset() {
-	*x = CancelTask{}
-	mi := &file_control_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelTask) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelTask) ProtoMessage() {}
-
-func (x *CancelTask) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelTask.ProtoReflect.Descriptor instead.
-func (*CancelTask) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *CancelTask) GetJob() string {
-	if x != nil {
-		return x.Job
-	}
-	return ""
-}
-
-func (x *CancelTask) GetTask() string {
-	if x != nil {
-		return x.Task
-	}
-	return ""
-}
-
-func (x *CancelTask) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type CancelJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelJob) Reset() {
-	*x = CancelJob{}
-	mi := &file_control_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelJob) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelJob) ProtoMessage() {}
-
-func (x *CancelJob) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelJob.ProtoReflect.Descriptor instead.
-func (*CancelJob) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *CancelJob) GetJob() string {
-	if x != nil {
-		return x.Job
-	}
-	return ""
-}
-
-func (x *CancelJob) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 type EndJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -538,7 +197,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +209,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +222,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *EndJob) GetJob() string {
@@ -582,7 +241,7 @@ type Poke struct {
 
 func (x *Poke) Reset() {
 	*x = Poke{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +253,7 @@ func (x *Poke) String() string {
 func (*Poke) ProtoMessage() {}
 
 func (x *Poke) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +266,7 @@ func (x *Poke) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Poke.ProtoReflect.Descriptor instead.
 func (*Poke) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 // HeadClosing tells a node that the head leaves.
@@ -619,7 +278,7 @@ type HeadClosing struct {
 
 func (x *HeadClosing) Reset() {
 	*x = HeadClosing{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +290,7 @@ func (x *HeadClosing) String() string {
 func (*HeadClosing) ProtoMessage() {}
 
 func (x *HeadClosing) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +303,7 @@ func (x *HeadClosing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeadClosing.ProtoReflect.Descriptor instead.
 func (*HeadClosing) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 type Ack struct {
@@ -655,7 +314,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +326,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +339,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -701,33 +360,7 @@ const file_control_proto_rawDesc = "" +
 	"\afailure\x18\t \x01(\v2\x15.manta.actors.FailureR\afailure\"3\n" +
 	"\aFailure\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
-	"\x05kinds\x18\x02 \x03(\tR\x05kinds\"_\n" +
-	"\x05Value\x12\x16\n" +
-	"\x06inline\x18\x01 \x01(\fR\x06inline\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n" +
-	"\x06object\x18\x03 \x01(\fR\x06object\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\x03R\x04size\"\x9a\x01\n" +
-	"\tStartTask\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
-	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
-	"\x04func\x18\x04 \x01(\tR\x04func\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12%\n" +
-	"\x03arg\x18\x06 \x01(\v2\x13.manta.actors.ValueR\x03arg\"\xa8\x01\n" +
-	"\bTaskDone\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
-	"\x04task\x18\x02 \x01(\tR\x04task\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12+\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.manta.actors.ValueR\x06result\x12/\n" +
-	"\afailure\x18\x05 \x01(\v2\x15.manta.actors.FailureR\afailure\"J\n" +
-	"\n" +
-	"CancelTask\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
-	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"5\n" +
-	"\tCancelJob\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x1a\n" +
+	"\x05kinds\x18\x02 \x03(\tR\x05kinds\"\x1a\n" +
 	"\x06EndJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\x06\n" +
 	"\x04Poke\"\r\n" +
@@ -746,32 +379,24 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_control_proto_goTypes = []any{
 	(*Envelope)(nil),    // 0: manta.actors.Envelope
 	(*Failure)(nil),     // 1: manta.actors.Failure
-	(*Value)(nil),       // 2: manta.actors.Value
-	(*StartTask)(nil),   // 3: manta.actors.StartTask
-	(*TaskDone)(nil),    // 4: manta.actors.TaskDone
-	(*CancelTask)(nil),  // 5: manta.actors.CancelTask
-	(*CancelJob)(nil),   // 6: manta.actors.CancelJob
-	(*EndJob)(nil),      // 7: manta.actors.EndJob
-	(*Poke)(nil),        // 8: manta.actors.Poke
-	(*HeadClosing)(nil), // 9: manta.actors.HeadClosing
-	(*Ack)(nil),         // 10: manta.actors.Ack
-	(*anypb.Any)(nil),   // 11: google.protobuf.Any
+	(*EndJob)(nil),      // 2: manta.actors.EndJob
+	(*Poke)(nil),        // 3: manta.actors.Poke
+	(*HeadClosing)(nil), // 4: manta.actors.HeadClosing
+	(*Ack)(nil),         // 5: manta.actors.Ack
+	(*anypb.Any)(nil),   // 6: google.protobuf.Any
 }
 var file_control_proto_depIdxs = []int32{
-	11, // 0: manta.actors.Envelope.body:type_name -> google.protobuf.Any
-	1,  // 1: manta.actors.Envelope.failure:type_name -> manta.actors.Failure
-	2,  // 2: manta.actors.StartTask.arg:type_name -> manta.actors.Value
-	2,  // 3: manta.actors.TaskDone.result:type_name -> manta.actors.Value
-	1,  // 4: manta.actors.TaskDone.failure:type_name -> manta.actors.Failure
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	6, // 0: manta.actors.Envelope.body:type_name -> google.protobuf.Any
+	1, // 1: manta.actors.Envelope.failure:type_name -> manta.actors.Failure
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -785,7 +410,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -509,6 +509,7 @@ type HeartbeatRequest struct {
 	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the node list that the sender has
 	RunningTasks  int32                  `protobuf:"varint,3,opt,name=running_tasks,json=runningTasks,proto3" json:"running_tasks,omitempty"`
 	WaitingTasks  int32                  `protobuf:"varint,4,opt,name=waiting_tasks,json=waitingTasks,proto3" json:"waiting_tasks,omitempty"`
+	Jobs          []string               `protobuf:"bytes,5,rep,name=jobs,proto3" json:"jobs,omitempty"` // of which the sender has something
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,10 +572,18 @@ func (x *HeartbeatRequest) GetWaitingTasks() int32 {
 	return 0
 }
 
+func (x *HeartbeatRequest) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
 type HeartbeatReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Nodes         []*NodeInfo            `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"` // empty when the sender's list is current
+	Ended         []string               `protobuf:"bytes,3,rep,name=ended,proto3" json:"ended,omitempty"` // those of the sender's jobs that have ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -619,6 +628,13 @@ func (x *HeartbeatReply) GetVersion() uint64 {
 func (x *HeartbeatReply) GetNodes() []*NodeInfo {
 	if x != nil {
 		return x.Nodes
+	}
+	return nil
+}
+
+func (x *HeartbeatReply) GetEnded() []string {
+	if x != nil {
+		return x.Ended
 	}
 	return nil
 }
@@ -959,6 +975,494 @@ func (*StopJobReply) Descriptor() ([]byte, []int) {
 	return file_head_proto_rawDescGZIP(), []int{15}
 }
 
+type ListRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRequest) Reset() {
+	*x = ListRequest{}
+	mi := &file_head_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRequest) ProtoMessage() {}
+
+func (x *ListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
+func (*ListRequest) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListTasksReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         []*RunInfo             `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTasksReply) Reset() {
+	*x = ListTasksReply{}
+	mi := &file_head_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTasksReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTasksReply) ProtoMessage() {}
+
+func (x *ListTasksReply) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTasksReply.ProtoReflect.Descriptor instead.
+func (*ListTasksReply) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListTasksReply) GetTasks() []*RunInfo {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type RunInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Node          string                 `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	Attempt       int32                  `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Why           string                 `protobuf:"bytes,7,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunInfo) Reset() {
+	*x = RunInfo{}
+	mi := &file_head_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunInfo) ProtoMessage() {}
+
+func (x *RunInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunInfo.ProtoReflect.Descriptor instead.
+func (*RunInfo) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RunInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RunInfo) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RunInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RunInfo) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *RunInfo) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RunInfo) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *RunInfo) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type ListActorsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Actors        []*ActorInfo           `protobuf:"bytes,1,rep,name=actors,proto3" json:"actors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListActorsReply) Reset() {
+	*x = ListActorsReply{}
+	mi := &file_head_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListActorsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListActorsReply) ProtoMessage() {}
+
+func (x *ListActorsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListActorsReply.ProtoReflect.Descriptor instead.
+func (*ListActorsReply) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListActorsReply) GetActors() []*ActorInfo {
+	if x != nil {
+		return x.Actors
+	}
+	return nil
+}
+
+type ActorInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Class         string                 `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`
+	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
+	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
+	Restarts      int64                  `protobuf:"varint,7,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	PendingCalls  int64                  `protobuf:"varint,8,opt,name=pending_calls,json=pendingCalls,proto3" json:"pending_calls,omitempty"`
+	Why           string                 `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActorInfo) Reset() {
+	*x = ActorInfo{}
+	mi := &file_head_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActorInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActorInfo) ProtoMessage() {}
+
+func (x *ActorInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
+func (*ActorInfo) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ActorInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ActorInfo) GetRestarts() int64 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+func (x *ActorInfo) GetPendingCalls() int64 {
+	if x != nil {
+		return x.PendingCalls
+	}
+	return 0
+}
+
+func (x *ActorInfo) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type StandingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StandingRequest) Reset() {
+	*x = StandingRequest{}
+	mi := &file_head_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StandingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StandingRequest) ProtoMessage() {}
+
+func (x *StandingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
+func (*StandingRequest) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *StandingRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type StandingReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempts      []*Stand               `protobuf:"bytes,1,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StandingReply) Reset() {
+	*x = StandingReply{}
+	mi := &file_head_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StandingReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StandingReply) ProtoMessage() {}
+
+func (x *StandingReply) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StandingReply.ProtoReflect.Descriptor instead.
+func (*StandingReply) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *StandingReply) GetAttempts() []*Stand {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+type Stand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Attempt       int32                  `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stand) Reset() {
+	*x = Stand{}
+	mi := &file_head_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stand) ProtoMessage() {}
+
+func (x *Stand) ProtoReflect() protoreflect.Message {
+	mi := &file_head_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stand.ProtoReflect.Descriptor instead.
+func (*Stand) Descriptor() ([]byte, []int) {
+	return file_head_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Stand) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Stand) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Stand) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Stand) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type FetchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
@@ -968,7 +1472,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_head_proto_msgTypes[16]
+	mi := &file_head_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1484,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[16]
+	mi := &file_head_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1497,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{16}
+	return file_head_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FetchRequest) GetObject() []byte {
@@ -1012,7 +1516,7 @@ type FetchChunk struct {
 
 func (x *FetchChunk) Reset() {
 	*x = FetchChunk{}
-	mi := &file_head_proto_msgTypes[17]
+	mi := &file_head_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1528,7 @@ func (x *FetchChunk) String() string {
 func (*FetchChunk) ProtoMessage() {}
 
 func (x *FetchChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[17]
+	mi := &file_head_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1541,7 @@ func (x *FetchChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchChunk.ProtoReflect.Descriptor instead.
 func (*FetchChunk) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{17}
+	return file_head_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FetchChunk) GetData() []byte {
@@ -1060,7 +1564,7 @@ type DriveRequest struct {
 
 func (x *DriveRequest) Reset() {
 	*x = DriveRequest{}
-	mi := &file_head_proto_msgTypes[18]
+	mi := &file_head_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1576,7 @@ func (x *DriveRequest) String() string {
 func (*DriveRequest) ProtoMessage() {}
 
 func (x *DriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[18]
+	mi := &file_head_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1589,7 @@ func (x *DriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriveRequest.ProtoReflect.Descriptor instead.
 func (*DriveRequest) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{18}
+	return file_head_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DriveRequest) GetName() string {
@@ -1132,7 +1636,7 @@ type DriveReply struct {
 
 func (x *DriveReply) Reset() {
 	*x = DriveReply{}
-	mi := &file_head_proto_msgTypes[19]
+	mi := &file_head_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1648,7 @@ func (x *DriveReply) String() string {
 func (*DriveReply) ProtoMessage() {}
 
 func (x *DriveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[19]
+	mi := &file_head_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1661,7 @@ func (x *DriveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriveReply.ProtoReflect.Descriptor instead.
 func (*DriveReply) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{19}
+	return file_head_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DriveReply) GetJob() string {
@@ -1176,7 +1680,7 @@ type MemoryRequest struct {
 
 func (x *MemoryRequest) Reset() {
 	*x = MemoryRequest{}
-	mi := &file_head_proto_msgTypes[20]
+	mi := &file_head_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1692,7 @@ func (x *MemoryRequest) String() string {
 func (*MemoryRequest) ProtoMessage() {}
 
 func (x *MemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[20]
+	mi := &file_head_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1705,7 @@ func (x *MemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryRequest.ProtoReflect.Descriptor instead.
 func (*MemoryRequest) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{20}
+	return file_head_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MemoryRequest) GetLargest() int32 {
@@ -1224,7 +1728,7 @@ type MemoryReply struct {
 
 func (x *MemoryReply) Reset() {
 	*x = MemoryReply{}
-	mi := &file_head_proto_msgTypes[21]
+	mi := &file_head_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1740,7 @@ func (x *MemoryReply) String() string {
 func (*MemoryReply) ProtoMessage() {}
 
 func (x *MemoryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_head_proto_msgTypes[21]
+	mi := &file_head_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1753,7 @@ func (x *MemoryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryReply.ProtoReflect.Descriptor instead.
 func (*MemoryReply) Descriptor() ([]byte, []int) {
-	return file_head_proto_rawDescGZIP(), []int{21}
+	return file_head_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MemoryReply) GetNode() string {
@@ -1330,15 +1834,17 @@ const file_head_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x02 \x01(\x03R\vheartbeatMs\x12\x19\n" +
 	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\x04R\aversion\x12,\n" +
-	"\x05nodes\x18\x05 \x03(\v2\x16.manta.actors.NodeInfoR\x05nodes\"\x8a\x01\n" +
+	"\x05nodes\x18\x05 \x03(\v2\x16.manta.actors.NodeInfoR\x05nodes\"\x9e\x01\n" +
 	"\x10HeartbeatRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12#\n" +
 	"\rrunning_tasks\x18\x03 \x01(\x05R\frunningTasks\x12#\n" +
-	"\rwaiting_tasks\x18\x04 \x01(\x05R\fwaitingTasks\"X\n" +
+	"\rwaiting_tasks\x18\x04 \x01(\x05R\fwaitingTasks\x12\x12\n" +
+	"\x04jobs\x18\x05 \x03(\tR\x04jobs\"n\n" +
 	"\x0eHeartbeatReply\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12,\n" +
-	"\x05nodes\x18\x02 \x03(\v2\x16.manta.actors.NodeInfoR\x05nodes\":\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x16.manta.actors.NodeInfoR\x05nodes\x12\x14\n" +
+	"\x05ended\x18\x03 \x03(\tR\x05ended\":\n" +
 	"\fLeaveRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\f\n" +
@@ -1353,7 +1859,40 @@ const file_head_proto_rawDesc = "" +
 	"\x0eStopJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x0e\n" +
-	"\fStopJobReply\"&\n" +
+	"\fStopJobReply\"#\n" +
+	"\vListRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"=\n" +
+	"\x0eListTasksReply\x12+\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x15.manta.actors.RunInfoR\x05tasks\"\x95\x01\n" +
+	"\aRunInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12\x18\n" +
+	"\aattempt\x18\x06 \x01(\x05R\aattempt\x12\x10\n" +
+	"\x03why\x18\a \x01(\tR\x03why\"B\n" +
+	"\x0fListActorsReply\x12/\n" +
+	"\x06actors\x18\x01 \x03(\v2\x17.manta.actors.ActorInfoR\x06actors\"\xd4\x01\n" +
+	"\tActorInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05class\x18\x04 \x01(\tR\x05class\x12\x14\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\x12\x1a\n" +
+	"\brestarts\x18\a \x01(\x03R\brestarts\x12#\n" +
+	"\rpending_calls\x18\b \x01(\x03R\fpendingCalls\x12\x10\n" +
+	"\x03why\x18\t \x01(\tR\x03why\"'\n" +
+	"\x0fStandingRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"@\n" +
+	"\rStandingReply\x12/\n" +
+	"\battempts\x18\x01 \x03(\v2\x13.manta.actors.StandR\battempts\"Y\n" +
+	"\x05Stand\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"&\n" +
 	"\fFetchRequest\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\" \n" +
 	"\n" +
@@ -1374,7 +1913,7 @@ const file_head_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
 	"\x05stats\x18\x03 \x01(\fR\x05stats\x12\x18\n" +
-	"\aobjects\x18\x04 \x01(\fR\aobjects2\xe7\x04\n" +
+	"\aobjects\x18\x04 \x01(\fR\aobjects2\xf5\x05\n" +
 	"\x04Head\x12:\n" +
 	"\x04Ping\x12\x19.manta.actors.PingRequest\x1a\x17.manta.actors.PingReply\x12:\n" +
 	"\x04Join\x12\x19.manta.actors.JoinRequest\x1a\x17.manta.actors.JoinReply\x12I\n" +
@@ -1383,11 +1922,15 @@ const file_head_proto_rawDesc = "" +
 	"\tListNodes\x12\x1e.manta.actors.ListNodesRequest\x1a\x1c.manta.actors.ListNodesReply\x12F\n" +
 	"\bListJobs\x12\x1d.manta.actors.ListJobsRequest\x1a\x1b.manta.actors.ListJobsReply\x12C\n" +
 	"\aStopJob\x12\x1c.manta.actors.StopJobRequest\x1a\x1a.manta.actors.StopJobReply\x12B\n" +
-	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01\x12A\n" +
-	"\x05Drive\x12\x1a.manta.actors.DriveRequest\x1a\x18.manta.actors.DriveReply(\x010\x012\x8b\x01\n" +
+	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01\x12D\n" +
+	"\tListTasks\x12\x19.manta.actors.ListRequest\x1a\x1c.manta.actors.ListTasksReply\x12F\n" +
+	"\n" +
+	"ListActors\x12\x19.manta.actors.ListRequest\x1a\x1d.manta.actors.ListActorsReply\x12A\n" +
+	"\x05Drive\x12\x1a.manta.actors.DriveRequest\x1a\x18.manta.actors.DriveReply(\x010\x012\xd3\x01\n" +
 	"\x04Peer\x12?\n" +
 	"\x05Fetch\x12\x1a.manta.actors.FetchRequest\x1a\x18.manta.actors.FetchChunk0\x01\x12B\n" +
-	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01B!Z\x1fmanta/actors/internal/wire;wireb\x06proto3"
+	"\x06Memory\x12\x1b.manta.actors.MemoryRequest\x1a\x19.manta.actors.MemoryReply0\x01\x12F\n" +
+	"\bStanding\x12\x1d.manta.actors.StandingRequest\x1a\x1b.manta.actors.StandingReplyB!Z\x1fmanta/actors/internal/wire;wireb\x06proto3"
 
 var (
 	file_head_proto_rawDescOnce sync.Once
@@ -1401,7 +1944,7 @@ func file_head_proto_rawDescGZIP() []byte {
 	return file_head_proto_rawDescData
 }
 
-var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_head_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_head_proto_goTypes = []any{
 	(*NodeInfo)(nil),         // 0: manta.actors.NodeInfo
 	(*JobInfo)(nil),          // 1: manta.actors.JobInfo
@@ -1419,48 +1962,65 @@ var file_head_proto_goTypes = []any{
 	(*ListJobsReply)(nil),    // 13: manta.actors.ListJobsReply
 	(*StopJobRequest)(nil),   // 14: manta.actors.StopJobRequest
 	(*StopJobReply)(nil),     // 15: manta.actors.StopJobReply
-	(*FetchRequest)(nil),     // 16: manta.actors.FetchRequest
-	(*FetchChunk)(nil),       // 17: manta.actors.FetchChunk
-	(*DriveRequest)(nil),     // 18: manta.actors.DriveRequest
-	(*DriveReply)(nil),       // 19: manta.actors.DriveReply
-	(*MemoryRequest)(nil),    // 20: manta.actors.MemoryRequest
-	(*MemoryReply)(nil),      // 21: manta.actors.MemoryReply
-	nil,                      // 22: manta.actors.NodeInfo.LabelsEntry
+	(*ListRequest)(nil),      // 16: manta.actors.ListRequest
+	(*ListTasksReply)(nil),   // 17: manta.actors.ListTasksReply
+	(*RunInfo)(nil),          // 18: manta.actors.RunInfo
+	(*ListActorsReply)(nil),  // 19: manta.actors.ListActorsReply
+	(*ActorInfo)(nil),        // 20: manta.actors.ActorInfo
+	(*StandingRequest)(nil),  // 21: manta.actors.StandingRequest
+	(*StandingReply)(nil),    // 22: manta.actors.StandingReply
+	(*Stand)(nil),            // 23: manta.actors.Stand
+	(*FetchRequest)(nil),     // 24: manta.actors.FetchRequest
+	(*FetchChunk)(nil),       // 25: manta.actors.FetchChunk
+	(*DriveRequest)(nil),     // 26: manta.actors.DriveRequest
+	(*DriveReply)(nil),       // 27: manta.actors.DriveReply
+	(*MemoryRequest)(nil),    // 28: manta.actors.MemoryRequest
+	(*MemoryReply)(nil),      // 29: manta.actors.MemoryReply
+	nil,                      // 30: manta.actors.NodeInfo.LabelsEntry
 }
 var file_head_proto_depIdxs = []int32{
-	22, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
+	30, // 0: manta.actors.NodeInfo.labels:type_name -> manta.actors.NodeInfo.LabelsEntry
 	0,  // 1: manta.actors.JoinRequest.node:type_name -> manta.actors.NodeInfo
 	0,  // 2: manta.actors.JoinReply.nodes:type_name -> manta.actors.NodeInfo
 	0,  // 3: manta.actors.HeartbeatReply.nodes:type_name -> manta.actors.NodeInfo
 	0,  // 4: manta.actors.ListNodesReply.nodes:type_name -> manta.actors.NodeInfo
 	1,  // 5: manta.actors.ListJobsReply.jobs:type_name -> manta.actors.JobInfo
-	2,  // 6: manta.actors.Head.Ping:input_type -> manta.actors.PingRequest
-	4,  // 7: manta.actors.Head.Join:input_type -> manta.actors.JoinRequest
-	6,  // 8: manta.actors.Head.Heartbeat:input_type -> manta.actors.HeartbeatRequest
-	8,  // 9: manta.actors.Head.Leave:input_type -> manta.actors.LeaveRequest
-	10, // 10: manta.actors.Head.ListNodes:input_type -> manta.actors.ListNodesRequest
-	12, // 11: manta.actors.Head.ListJobs:input_type -> manta.actors.ListJobsRequest
-	14, // 12: manta.actors.Head.StopJob:input_type -> manta.actors.StopJobRequest
-	20, // 13: manta.actors.Head.Memory:input_type -> manta.actors.MemoryRequest
-	18, // 14: manta.actors.Head.Drive:input_type -> manta.actors.DriveRequest
-	16, // 15: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
-	20, // 16: manta.actors.Peer.Memory:input_type -> manta.actors.MemoryRequest
-	3,  // 17: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
-	5,  // 18: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
-	7,  // 19: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
-	9,  // 20: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
-	11, // 21: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
-	13, // 22: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
-	15, // 23: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
-	21, // 24: manta.actors.Head.Memory:output_type -> manta.actors.MemoryReply
-	19, // 25: manta.actors.Head.Drive:output_type -> manta.actors.DriveReply
-	17, // 26: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
-	21, // 27: manta.actors.Peer.Memory:output_type -> manta.actors.MemoryReply
-	17, // [17:28] is the sub-list for method output_type
-	6,  // [6:17] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	18, // 6: manta.actors.ListTasksReply.tasks:type_name -> manta.actors.RunInfo
+	20, // 7: manta.actors.ListActorsReply.actors:type_name -> manta.actors.ActorInfo
+	23, // 8: manta.actors.StandingReply.attempts:type_name -> manta.actors.Stand
+	2,  // 9: manta.actors.Head.Ping:input_type -> manta.actors.PingRequest
+	4,  // 10: manta.actors.Head.Join:input_type -> manta.actors.JoinRequest
+	6,  // 11: manta.actors.Head.Heartbeat:input_type -> manta.actors.HeartbeatRequest
+	8,  // 12: manta.actors.Head.Leave:input_type -> manta.actors.LeaveRequest
+	10, // 13: manta.actors.Head.ListNodes:input_type -> manta.actors.ListNodesRequest
+	12, // 14: manta.actors.Head.ListJobs:input_type -> manta.actors.ListJobsRequest
+	14, // 15: manta.actors.Head.StopJob:input_type -> manta.actors.StopJobRequest
+	28, // 16: manta.actors.Head.Memory:input_type -> manta.actors.MemoryRequest
+	16, // 17: manta.actors.Head.ListTasks:input_type -> manta.actors.ListRequest
+	16, // 18: manta.actors.Head.ListActors:input_type -> manta.actors.ListRequest
+	26, // 19: manta.actors.Head.Drive:input_type -> manta.actors.DriveRequest
+	24, // 20: manta.actors.Peer.Fetch:input_type -> manta.actors.FetchRequest
+	28, // 21: manta.actors.Peer.Memory:input_type -> manta.actors.MemoryRequest
+	21, // 22: manta.actors.Peer.Standing:input_type -> manta.actors.StandingRequest
+	3,  // 23: manta.actors.Head.Ping:output_type -> manta.actors.PingReply
+	5,  // 24: manta.actors.Head.Join:output_type -> manta.actors.JoinReply
+	7,  // 25: manta.actors.Head.Heartbeat:output_type -> manta.actors.HeartbeatReply
+	9,  // 26: manta.actors.Head.Leave:output_type -> manta.actors.LeaveReply
+	11, // 27: manta.actors.Head.ListNodes:output_type -> manta.actors.ListNodesReply
+	13, // 28: manta.actors.Head.ListJobs:output_type -> manta.actors.ListJobsReply
+	15, // 29: manta.actors.Head.StopJob:output_type -> manta.actors.StopJobReply
+	29, // 30: manta.actors.Head.Memory:output_type -> manta.actors.MemoryReply
+	17, // 31: manta.actors.Head.ListTasks:output_type -> manta.actors.ListTasksReply
+	19, // 32: manta.actors.Head.ListActors:output_type -> manta.actors.ListActorsReply
+	27, // 33: manta.actors.Head.Drive:output_type -> manta.actors.DriveReply
+	25, // 34: manta.actors.Peer.Fetch:output_type -> manta.actors.FetchChunk
+	29, // 35: manta.actors.Peer.Memory:output_type -> manta.actors.MemoryReply
+	22, // 36: manta.actors.Peer.Standing:output_type -> manta.actors.StandingReply
+	23, // [23:37] is the sub-list for method output_type
+	9,  // [9:23] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_head_proto_init() }
@@ -1474,7 +2034,7 @@ func file_head_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_head_proto_rawDesc), len(file_head_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

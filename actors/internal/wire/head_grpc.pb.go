@@ -21,15 +21,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Head_Ping_FullMethodName      = "/manta.actors.Head/Ping"
-	Head_Join_FullMethodName      = "/manta.actors.Head/Join"
-	Head_Heartbeat_FullMethodName = "/manta.actors.Head/Heartbeat"
-	Head_Leave_FullMethodName     = "/manta.actors.Head/Leave"
-	Head_ListNodes_FullMethodName = "/manta.actors.Head/ListNodes"
-	Head_ListJobs_FullMethodName  = "/manta.actors.Head/ListJobs"
-	Head_StopJob_FullMethodName   = "/manta.actors.Head/StopJob"
-	Head_Memory_FullMethodName    = "/manta.actors.Head/Memory"
-	Head_Drive_FullMethodName     = "/manta.actors.Head/Drive"
+	Head_Ping_FullMethodName       = "/manta.actors.Head/Ping"
+	Head_Join_FullMethodName       = "/manta.actors.Head/Join"
+	Head_Heartbeat_FullMethodName  = "/manta.actors.Head/Heartbeat"
+	Head_Leave_FullMethodName      = "/manta.actors.Head/Leave"
+	Head_ListNodes_FullMethodName  = "/manta.actors.Head/ListNodes"
+	Head_ListJobs_FullMethodName   = "/manta.actors.Head/ListJobs"
+	Head_StopJob_FullMethodName    = "/manta.actors.Head/StopJob"
+	Head_Memory_FullMethodName     = "/manta.actors.Head/Memory"
+	Head_ListTasks_FullMethodName  = "/manta.actors.Head/ListTasks"
+	Head_ListActors_FullMethodName = "/manta.actors.Head/ListActors"
+	Head_Drive_FullMethodName      = "/manta.actors.Head/Drive"
 )
 
 // HeadClient is the client API for Head service.
@@ -47,6 +49,8 @@ type HeadClient interface {
 	StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobReply, error)
 	// Memory tells what the object stores of all nodes have, node by node.
 	Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error)
+	ListTasks(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListTasksReply, error)
+	ListActors(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListActorsReply, error)
 	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
 	// ends with the second request, and is stopped when the call ends before.
 	Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error)
@@ -149,6 +153,26 @@ func (c *headClient) Memory(ctx context.Context, in *MemoryRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Head_MemoryClient = grpc.ServerStreamingClient[MemoryReply]
 
+func (c *headClient) ListTasks(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListTasksReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTasksReply)
+	err := c.cc.Invoke(ctx, Head_ListTasks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *headClient) ListActors(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListActorsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListActorsReply)
+	err := c.cc.Invoke(ctx, Head_ListActors_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *headClient) Drive(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DriveRequest, DriveReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Head_ServiceDesc.Streams[1], Head_Drive_FullMethodName, cOpts...)
@@ -177,6 +201,8 @@ type HeadServer interface {
 	StopJob(context.Context, *StopJobRequest) (*StopJobReply, error)
 	// Memory tells what the object stores of all nodes have, node by node.
 	Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error
+	ListTasks(context.Context, *ListRequest) (*ListTasksReply, error)
+	ListActors(context.Context, *ListRequest) (*ListActorsReply, error)
 	// Drive is a job whose driver is at another node: it starts with the first request, is answered when it is admitted,
 	// ends with the second request, and is stopped when the call ends before.
 	Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error
@@ -213,6 +239,12 @@ func (UnimplementedHeadServer) StopJob(context.Context, *StopJobRequest) (*StopJ
 }
 func (UnimplementedHeadServer) Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error {
 	return status.Error(codes.Unimplemented, "method Memory not implemented")
+}
+func (UnimplementedHeadServer) ListTasks(context.Context, *ListRequest) (*ListTasksReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTasks not implemented")
+}
+func (UnimplementedHeadServer) ListActors(context.Context, *ListRequest) (*ListActorsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListActors not implemented")
 }
 func (UnimplementedHeadServer) Drive(grpc.BidiStreamingServer[DriveRequest, DriveReply]) error {
 	return status.Error(codes.Unimplemented, "method Drive not implemented")
@@ -375,6 +407,42 @@ func _Head_Memory_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Head_MemoryServer = grpc.ServerStreamingServer[MemoryReply]
 
+func _Head_ListTasks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HeadServer).ListTasks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Head_ListTasks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HeadServer).ListTasks(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Head_ListActors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HeadServer).ListActors(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Head_ListActors_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HeadServer).ListActors(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Head_Drive_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(HeadServer).Drive(&grpc.GenericServerStream[DriveRequest, DriveReply]{ServerStream: stream})
 }
@@ -417,6 +485,14 @@ var Head_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "StopJob",
 			Handler:    _Head_StopJob_Handler,
 		},
+		{
+			MethodName: "ListTasks",
+			Handler:    _Head_ListTasks_Handler,
+		},
+		{
+			MethodName: "ListActors",
+			Handler:    _Head_ListActors_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -435,8 +511,9 @@ var Head_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Peer_Fetch_FullMethodName  = "/manta.actors.Peer/Fetch"
-	Peer_Memory_FullMethodName = "/manta.actors.Peer/Memory"
+	Peer_Fetch_FullMethodName    = "/manta.actors.Peer/Fetch"
+	Peer_Memory_FullMethodName   = "/manta.actors.Peer/Memory"
+	Peer_Standing_FullMethodName = "/manta.actors.Peer/Standing"
 )
 
 // PeerClient is the client API for Peer service.
@@ -449,6 +526,8 @@ type PeerClient interface {
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchChunk], error)
 	// Memory tells what this node's object store has.
 	Memory(ctx context.Context, in *MemoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[MemoryReply], error)
+	// Standing tells of the attempts on the node that are not running.
+	Standing(ctx context.Context, in *StandingRequest, opts ...grpc.CallOption) (*StandingReply, error)
 }
 
 type peerClient struct {
@@ -497,6 +576,16 @@ func (c *peerClient) Memory(ctx context.Context, in *MemoryRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_MemoryClient = grpc.ServerStreamingClient[MemoryReply]
 
+func (c *peerClient) Standing(ctx context.Context, in *StandingRequest, opts ...grpc.CallOption) (*StandingReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StandingReply)
+	err := c.cc.Invoke(ctx, Peer_Standing_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -507,6 +596,8 @@ type PeerServer interface {
 	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchChunk]) error
 	// Memory tells what this node's object store has.
 	Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error
+	// Standing tells of the attempts on the node that are not running.
+	Standing(context.Context, *StandingRequest) (*StandingReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -522,6 +613,9 @@ func (UnimplementedPeerServer) Fetch(*FetchRequest, grpc.ServerStreamingServer[F
 }
 func (UnimplementedPeerServer) Memory(*MemoryRequest, grpc.ServerStreamingServer[MemoryReply]) error {
 	return status.Error(codes.Unimplemented, "method Memory not implemented")
+}
+func (UnimplementedPeerServer) Standing(context.Context, *StandingRequest) (*StandingReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Standing not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -566,13 +660,36 @@ func _Peer_Memory_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_MemoryServer = grpc.ServerStreamingServer[MemoryReply]
 
+func _Peer_Standing_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StandingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Standing(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Standing_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Standing(ctx, req.(*StandingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Peer_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "manta.actors.Peer",
 	HandlerType: (*PeerServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Standing",
+			Handler:    _Peer_Standing_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Fetch",

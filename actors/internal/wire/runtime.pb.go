@@ -426,6 +426,7 @@ type TaskFailure struct {
 	Retry         bool                   `protobuf:"varint,5,opt,name=retry,proto3" json:"retry,omitempty"`
 	Lost          uint64                 `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
 	LostAt        string                 `protobuf:"bytes,7,opt,name=lost_at,json=lostAt,proto3" json:"lost_at,omitempty"`
+	At            string                 `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -509,6 +510,13 @@ func (x *TaskFailure) GetLostAt() string {
 	return ""
 }
 
+func (x *TaskFailure) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
 type Options struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cpu           int64                  `protobuf:"varint,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
@@ -538,6 +546,8 @@ type Options struct {
 	Lanes         string                 `protobuf:"bytes,25,opt,name=lanes,proto3" json:"lanes,omitempty"`
 	Bundles       string                 `protobuf:"bytes,26,opt,name=bundles,proto3" json:"bundles,omitempty"`
 	Layout        uint32                 `protobuf:"varint,27,opt,name=layout,proto3" json:"layout,omitempty"`
+	Gang          uint64                 `protobuf:"varint,28,opt,name=gang,proto3" json:"gang,omitempty"`
+	GangSize      int32                  `protobuf:"varint,29,opt,name=gang_size,json=gangSize,proto3" json:"gang_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -757,6 +767,20 @@ func (x *Options) GetBundles() string {
 func (x *Options) GetLayout() uint32 {
 	if x != nil {
 		return x.Layout
+	}
+	return 0
+}
+
+func (x *Options) GetGang() uint64 {
+	if x != nil {
+		return x.Gang
+	}
+	return 0
+}
+
+func (x *Options) GetGangSize() int32 {
+	if x != nil {
+		return x.GangSize
 	}
 	return 0
 }
@@ -2019,7 +2043,7 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1a\n" +
-	"\bcontains\x18\x05 \x03(\x04R\bcontains\"\xc7\x01\n" +
+	"\bcontains\x18\x05 \x03(\x04R\bcontains\"\xd7\x01\n" +
 	"\vTaskFailure\x12/\n" +
 	"\afailure\x18\x01 \x01(\v2\x15.manta.actors.FailureR\afailure\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\fR\x06detail\x12\x14\n" +
@@ -2027,7 +2051,8 @@ const file_runtime_proto_rawDesc = "" +
 	"\x06system\x18\x04 \x01(\bR\x06system\x12\x14\n" +
 	"\x05retry\x18\x05 \x01(\bR\x05retry\x12\x12\n" +
 	"\x04lost\x18\x06 \x01(\x04R\x04lost\x12\x17\n" +
-	"\alost_at\x18\a \x01(\tR\x06lostAt\"\xad\x05\n" +
+	"\alost_at\x18\a \x01(\tR\x06lostAt\x12\x0e\n" +
+	"\x02at\x18\b \x01(\tR\x02at\"\xde\x05\n" +
 	"\aOptions\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x03R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x16\n" +
@@ -2057,7 +2082,9 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04lane\x18\x18 \x01(\tR\x04lane\x12\x14\n" +
 	"\x05lanes\x18\x19 \x01(\tR\x05lanes\x12\x18\n" +
 	"\abundles\x18\x1a \x01(\tR\abundles\x12\x16\n" +
-	"\x06layout\x18\x1b \x01(\rR\x06layout\"L\n" +
+	"\x06layout\x18\x1b \x01(\rR\x06layout\x12\x12\n" +
+	"\x04gang\x18\x1c \x01(\x04R\x04gang\x12\x1b\n" +
+	"\tgang_size\x18\x1d \x01(\x05R\bgangSize\"L\n" +
 	"\aTaskArg\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x04R\x03ref\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.manta.actors.ObjectValueR\x05value\"\x90\x02\n" +
