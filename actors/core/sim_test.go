@@ -61,7 +61,8 @@ type simActor struct {
 }
 
 type simStream struct {
-	n int64
+	n    int64
+	args bool // it has some, which may be cancelled
 
 	got            int64
 	ended, missing bool
@@ -114,8 +115,11 @@ func (s *sim) route() {
 func (s *sim) check() {
 	for _, n := range s.c.order {
 		var cpu, blocked int64
+		ganged := 0
 		for _, t := range n.tasks {
-			if t.bucket == &n.main {
+			if t.gang != nil {
+				ganged++
+			} else if t.bucket == &n.main {
 				cpu += t.spec.Opt.CPU
 				if t.blocked {
 					blocked += t.spec.Opt.CPU
@@ -124,6 +128,9 @@ func (s *sim) check() {
 			if t.state != taskRunning {
 				s.fail("task %x is on node %s in state %d", t.spec.ID, n.id, t.state)
 			}
+		}
+		if ganged != n.main.ganged {
+			s.fail("node %s has %d of gangs, not %d", n.id, ganged, n.main.ganged)
 		}
 		if cpu != n.main.usedCPU || blocked != n.main.blocked {
 			s.fail("node %s uses %d (%d blocked), its tasks %d (%d)", n.id, n.main.usedCPU, n.main.blocked, cpu, blocked)
@@ -191,7 +198,7 @@ func (s *sim) receive(n *simNode, msg any) {
 			} else if len(before) > 0 && before[len(before)-1] >= m.Spec.ID {
 				s.fail("call %x begins after %x", m.Spec.ID, before[len(before)-1])
 			}
-			if m.Attempt == 0 {
+			if r := s.refs[m.Spec.ID]; m.Attempt == 0 || r != nil && !r.once {
 				n.actors[m.Actor] = append(before, m.Spec.ID)
 			}
 		}
@@ -356,6 +363,10 @@ func (s *sim) act() {
 	spec := &Spec{ID: s.next, Job: simJob, Func: fmt.Sprint("f", s.rng.IntN(3)), Args: args, Opt: opt, Results: 1}
 	switch s.rng.IntN(12) {
 	case 0, 1, 2, 3:
+		if s.rng.IntN(6) == 0 {
+			s.gang(spec)
+			return
+		}
 		spec.Results = 1 + s.rng.IntN(2)
 		s.refs[s.next] = &simRef{}
 		if spec.Results == 2 {
@@ -379,7 +390,7 @@ func (s *sim) act() {
 		s.refs[s.next] = &simRef{}
 	case 8:
 		spec.Stream, spec.Results = true, 0
-		s.streams[s.next] = &simStream{n: int64(s.rng.IntN(12))}
+		s.streams[s.next] = &simStream{n: int64(s.rng.IntN(12)), args: len(args) > 0}
 	case 9:
 		v := s.result(d, 1)
 		s.refs[s.next] = &simRef{told: true, value: v}
@@ -404,6 +415,22 @@ func (s *sim) act() {
 		s.send(d, &Read{Stream: spec.ID, Turn: 1, Upto: 4})
 	}
 	s.next += 2
+}
+
+// gang submits a few tasks that start together.
+func (s *sim) gang(like *Spec) {
+	first, size := s.next, 1+s.rng.IntN(4)
+	for range size {
+		spec, opt := *like, *like.Opt
+		spec.ID, spec.Opt, spec.Results = s.next, &opt, 1
+		opt.Gang, opt.GangSize, opt.Spread = first, int32(size), false
+		if s.rng.IntN(2) == 0 {
+			opt.Node = s.pick().id
+		}
+		s.refs[s.next] = &simRef{}
+		s.send(s.nodes[0], &Submit{Spec: &spec})
+		s.next += 2
+	}
 }
 
 func (s *sim) kill() {
@@ -473,6 +500,9 @@ func (s *sim) run(steps int) {
 		st := s.streams[id]
 		if !st.ended {
 			s.fail("stream %x has not ended: %d of %d items, %+v, task %+v", id, st.got, st.n, s.c.streams[id], s.c.tasks[id])
+		}
+		if st.failure != nil && !st.args && slices.Contains(st.failure.Kinds, FailCanceled) {
+			s.fail("stream %x ended as if it had been cancelled", id)
 		}
 		if st.failure == nil && st.got != st.n {
 			s.fail("stream %x ended after %d of %d items", id, st.got, st.n)
