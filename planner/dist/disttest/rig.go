@@ -90,7 +90,7 @@ func Ask(conn *kernel.Conn, sql string) ([]string, error) {
 }
 
 func collect(conn *kernel.Conn, sql string) (out []arrow.RecordBatch, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a lost condition is a cross product
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a lost condition is a cross product
 	defer cancel()
 	rows, err := conn.Query(ctx, sql)
 	if err != nil {
