@@ -38,6 +38,7 @@ type Client struct {
 	conn     *grpc.ClientConn
 	sql      wire.SQLClient
 	embedded *Embedded // nil when the cluster is elsewhere
+	folder   string    // where relative paths begin on the cluster, if it is another process on this machine
 }
 
 // Connect reaches the head, or starts an embedded cluster when no head is given.
@@ -58,6 +59,9 @@ func Connect(ctx context.Context, c Config) (*Client, error) {
 		return nil, err
 	}
 	client.conn, client.sql = conn, wire.NewSQLClient(conn)
+	if client.embedded == nil && loopback(head) {
+		client.folder = searchPath()
+	}
 	return client, nil
 }
 
@@ -106,7 +110,7 @@ func (c *Client) Query(ctx context.Context, sql string, o Options) (*Result, err
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stream, err := c.sql.Query(ctx, request(sql, o))
+	stream, err := c.sql.Query(ctx, c.request(sql, o))
 	if err != nil {
 		cancel(nil)
 		return nil, remoteError(err)
@@ -114,7 +118,7 @@ func (c *Client) Query(ctx context.Context, sql string, o Options) (*Result, err
 	r, err := newResult(ctx, stream, cancel)
 	if err != nil {
 		cancel(nil)
-		return nil, err
+		return nil, c.hint(err)
 	}
 	return r, nil
 }
@@ -125,9 +129,9 @@ func (c *Client) Explain(ctx context.Context, sql string, o Options) (string, er
 	if err := checkText(sql, o); err != nil {
 		return "", err
 	}
-	reply, err := c.sql.Explain(ctx, request(sql, o))
+	reply, err := c.sql.Explain(ctx, c.request(sql, o))
 	if err != nil {
-		return "", remoteError(err)
+		return "", c.hint(remoteError(err))
 	}
 	return reply.Text, nil
 }
@@ -189,7 +193,7 @@ func checkText(sql string, o Options) error {
 	return nil
 }
 
-func request(sql string, o Options) *wire.QueryRequest {
+func (c *Client) request(sql string, o Options) *wire.QueryRequest {
 	return &wire.QueryRequest{Sql: sql, Options: &wire.QueryOptions{
 		Shuffle:        o.Shuffle,
 		Partitions:     uint32(min(max(o.Partitions, 0), math.MaxUint32)),
@@ -197,6 +201,7 @@ func request(sql string, o Options) *wire.QueryRequest {
 		ReplicateBytes: o.ReplicateBytes,
 		BroadcastBytes: o.BroadcastBytes,
 		Label:          o.Label,
+		Folder:         c.folder,
 		Distribute:     o.Distribute,
 		Analyze:        o.analyze,
 	}}

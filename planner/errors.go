@@ -87,6 +87,9 @@ func message(err error, query string) string {
 	if limit := strings.Index(text, " This limit was set by the 'max_temp_directory_size'"); limit >= 0 {
 		text = strings.TrimRight(text[:limit], "; .") + "; the disk of the node's data folder is full or its --max-spill is reached; give the node more of either, or more memory"
 	}
+	if m := missingExtension.FindStringSubmatch(text); m != nil {
+		text = fmt.Sprintf("DuckDB's extension %s is needed, and not installed on the node; let DuckDB's own program run INSTALL %[1]s there, for the user that runs the node", m[1])
+	}
 	if strings.Contains(text, "No magic bytes found") {
 		text += ": it is no Parquet file"
 	}
@@ -116,6 +119,9 @@ func bytePosition(err *kernel.Error, query string) int {
 	}
 	return len(query) + 1
 }
+
+// missingExtension is in DuckDB's advice on what a SELECT can't do.
+var missingExtension = regexp.MustCompile(`Install it first using "INSTALL (\w+)"`)
 
 // quoteWidth is about how much of a long line is quoted.
 const quoteWidth = 100

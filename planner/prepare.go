@@ -52,7 +52,10 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 	defer conn.Close()
 
 	q := &prepared{sql: req.Sql, files: map[string]dist.File{}}
-	if q.session, err = session(ctx, conn); err != nil {
+	if q.session, err = session(ctx, conn, req.Options.GetFolder()); err != nil {
+		return nil, err
+	}
+	if err := conn.Exec(ctx, q.session); err != nil {
 		return nil, err
 	}
 	real, err := tableViews(req.Options.GetTables())
@@ -161,7 +164,7 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 // run as it is written. If it shall run so although it need not, q.fallback says
 // why, and there is a plan only when it is to be explained.
 func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement, estimates string) (*dist.Plan, error) {
-	text, err := conn.Plan(ctx, q.sql)
+	text, estimates, err := planText(ctx, conn, q.sql, estimates)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,11 @@ type serviceConfig struct {
 	log     *slog.Logger
 }
 
+// duckSettings are those of every instance. An extension that is installed on the
+// machine, such as the one for s3:// and https://, is loaded when a query needs it;
+// none is fetched from anywhere.
+var duckSettings = map[string]string{"parquet_metadata_cache": "true", "autoload_known_extensions": "true"}
+
 // The folders, in tempDir, where the instances for planning and for whole queries spill.
 const (
 	planningFolder = "planning"
@@ -100,7 +105,7 @@ func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 		Threads:            1, // a task runs on the thread that calls it, so one that waits blocks no other
 		DisabledOptimizers: kernel.ExecutingDisabled,
 		LosslessArrow:      true,
-		Settings:           map[string]string{"parquet_metadata_cache": "true"},
+		Settings:           duckSettings,
 	})
 	if err != nil {
 		return err
@@ -147,7 +152,7 @@ func (s *Service) plannerDB() (*kernel.DB, error) {
 			TempDir:            filepath.Join(s.config.tempDir, planningFolder),
 			Threads:            1,
 			DisabledOptimizers: kernel.PlanningDisabled,
-			Settings:           map[string]string{"parquet_metadata_cache": "true"},
+			Settings:           duckSettings,
 		})
 		if err != nil {
 			return nil, err
@@ -172,7 +177,7 @@ func (s *Service) wholeDB() (*kernel.DB, error) {
 			MaxTempBytes:  s.config.tempMax,
 			Threads:       s.config.threads,
 			LosslessArrow: true,
-			Settings:      map[string]string{"parquet_metadata_cache": "true"},
+			Settings:      duckSettings,
 		})
 		if err != nil {
 			return nil, err

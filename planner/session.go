@@ -14,8 +14,8 @@ import (
 
 // session is the statement that gives another connection those settings of this
 // one that change what a query means. They come from the process's environment,
-// which is not the same on every node.
-func session(ctx context.Context, conn *kernel.Conn) (string, error) {
+// which is not the same on every node. folder is where relative paths begin.
+func session(ctx context.Context, conn *kernel.Conn, folder string) (string, error) {
 	rows, err := conn.Query(ctx, "SELECT current_setting('TimeZone')::VARCHAR")
 	if err != nil {
 		return "", err
@@ -26,7 +26,11 @@ func session(ctx context.Context, conn *kernel.Conn) (string, error) {
 		zone = plan.Literal(b.Column(0).(*array.String).Value(0))
 		return nil
 	})
-	return "SET TimeZone = " + zone, err
+	statement := "SET TimeZone = " + zone
+	if folder != "" {
+		statement += "; SET file_search_path = " + plan.Literal(folder)
+	}
+	return statement, err
 }
 
 // effects are the table functions of DuckDB that do more than read: they write

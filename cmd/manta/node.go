@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -102,9 +103,16 @@ func workerCommand() *cobra.Command {
 
 // serve runs a node until it is told to stop, or can't go on.
 func serve(ctx context.Context, config planner.NodeConfig) error {
+	if config.DataDir != "" {
+		config.DataDir = absolute(config.DataDir)
+	}
 	node, err := planner.StartNode(ctx, config)
 	if err != nil {
 		return err
+	}
+	// A relative path in a query begins at its client's folder. Nothing of that name is in this one.
+	if err := os.Chdir(node.Config().DataDir); err != nil {
+		return errors.Join(err, node.Close())
 	}
 	role := "worker"
 	if config.Head == "" {

@@ -101,6 +101,8 @@ func describeScan(n *Scan, s *Stage) string {
 		text += fmt.Sprintf(" %s and %d more files", files[0], len(files)-1)
 	}
 	switch {
+	case n.Split && n.Get.Text != nil: // a quoted line break looks like the end of a row
+		text += fmt.Sprintf(", split in %d by whole files", s.Tasks)
 	case n.Split:
 		text += fmt.Sprintf(", split in %d by row groups", s.Tasks)
 	case s.Tasks > 1:

@@ -137,6 +137,7 @@ type QueryOptions struct {
 	BroadcastBytes *int64 `protobuf:"varint,6,opt,name=broadcast_bytes,json=broadcastBytes,proto3,oneof" json:"broadcast_bytes,omitempty"`
 	Label          string `protobuf:"bytes,7,opt,name=label,proto3" json:"label,omitempty"`           // shown in the job list in place of the SQL
 	Distribute     string `protobuf:"bytes,8,opt,name=distribute,proto3" json:"distribute,omitempty"` // auto, always; unset: always when anything of the exchanges is set, else auto
+	Folder         string `protobuf:"bytes,9,opt,name=folder,proto3" json:"folder,omitempty"`         // where relative paths begin; empty: the nodes' own folders
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -223,6 +224,13 @@ func (x *QueryOptions) GetLabel() string {
 func (x *QueryOptions) GetDistribute() string {
 	if x != nil {
 		return x.Distribute
+	}
+	return ""
+}
+
+func (x *QueryOptions) GetFolder() string {
+	if x != nil {
+		return x.Folder
 	}
 	return ""
 }
@@ -1414,7 +1422,7 @@ const file_planner_proto_rawDesc = "" +
 	"\rplanner.proto\x12\rmanta.planner\"W\n" +
 	"\fQueryRequest\x12\x10\n" +
 	"\x03sql\x18\x01 \x01(\tR\x03sql\x125\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1b.manta.planner.QueryOptionsR\aoptions\"\x98\x03\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1b.manta.planner.QueryOptionsR\aoptions\"\xb0\x03\n" +
 	"\fQueryOptions\x12\x18\n" +
 	"\ashuffle\x18\x01 \x01(\tR\ashuffle\x12\x1e\n" +
 	"\n" +
@@ -1427,7 +1435,8 @@ const file_planner_proto_rawDesc = "" +
 	"\x05label\x18\a \x01(\tR\x05label\x12\x1e\n" +
 	"\n" +
 	"distribute\x18\b \x01(\tR\n" +
-	"distribute\x1a9\n" +
+	"distribute\x12\x16\n" +
+	"\x06folder\x18\t \x01(\tR\x06folder\x1a9\n" +
 	"\vTablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
