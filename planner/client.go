@@ -31,6 +31,8 @@ type Config struct {
 	MaxSpill int64  // of each node, see NodeConfig
 	DataDir  string // default: temporary folders
 	Logger   *slog.Logger
+
+	batchRows int // for tests: the most rows of a batch on its way
 }
 
 // Client runs SQL on a cluster. It is safe for concurrent use.

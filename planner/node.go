@@ -32,6 +32,8 @@ type NodeConfig struct {
 	Version  string      // of the program, when not this one's: for tests
 	Hub      *actors.Hub // not nil: control messages between nodes of this process go through memory
 	Logger   *slog.Logger
+
+	batchRows int // for tests: the most rows of a batch on its way
 }
 
 // DefaultMemory is a node's memory when none is set.
@@ -97,6 +99,7 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	exchanges := shuffle.NewService(shuffle.Config{
 		MemoryLimit: share(exchangeShare),
 		Dir:         filepath.Join(c.DataDir, "exchange"),
+		BatchBytes:  min(c.batchRows, 1), // 0: the default; 1: a batch as it is written
 	})
 	sql := newService(exchanges, serviceConfig{
 		memory:  share(duckdbShare),
@@ -105,6 +108,8 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 		tempMax: c.MaxSpill,
 		head:    c.Head == "",
 		log:     c.Logger,
+
+		batchRows: c.batchRows,
 	})
 	var lease time.Duration // default
 	if c.Hub != nil {

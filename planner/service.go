@@ -49,6 +49,8 @@ type serviceConfig struct {
 	tempMax int64  // bytes it may spill
 	head    bool
 	log     *slog.Logger
+
+	batchRows int // for tests: the most rows of a batch on its way
 }
 
 // duckSettings are those of every instance. An extension that is installed on the

@@ -203,7 +203,7 @@ func (r *stageRun) stream() error {
 			return r.cause(r.spoken(err))
 		}
 		r.rows += batch.NumRows()
-		open, err := r.write(batch)
+		open, err := r.pieces(batch)
 		batch.Release()
 		if err != nil {
 			return err
@@ -213,6 +213,23 @@ func (r *stageRun) stream() error {
 			return nil
 		}
 	}
+}
+
+// pieces writes a batch (borrowed), in pieces if batches are to be small, and reports whether an output still wants rows.
+func (r *stageRun) pieces(batch arrow.RecordBatch) (open bool, err error) {
+	most := int64(r.service.config.batchRows)
+	if most == 0 || batch.NumRows() <= most {
+		return r.write(batch)
+	}
+	for at := int64(0); at < batch.NumRows(); at += most {
+		piece := batch.NewSlice(at, min(at+most, batch.NumRows()))
+		open, err = r.write(piece)
+		piece.Release()
+		if err != nil || !open {
+			return open, err
+		}
+	}
+	return open, nil
 }
 
 // write gives one batch (borrowed) to every output that still wants rows, and reports whether one does.
