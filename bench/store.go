@@ -50,8 +50,8 @@ func (r *StoreReport) WriteTable(w io.Writer) {
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Format.Header = 0
 	t.SetStyle(style)
-	t.AppendHeader(table.Row{"value", "callers", "put GB/s", "of memcpy", "get GB/s", "of read", "spill", "of write", "restore", "of read",
-		"put/s", "get/s", "p99 µs", "index B", "RSS MiB"})
+	t.AppendHeader(table.Row{"value", "callers", "put GB/s", "of memcpy", "fresh", "of memcpy", "get GB/s", "of read", "spill", "of write", "restore", "of read",
+		"put/s", "fresh", "get/s", "p99 µs", "index B", "RSS MiB"})
 	count := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -60,9 +60,9 @@ func (r *StoreReport) WriteTable(w io.Writer) {
 	}
 	for _, x := range r.Results {
 		t.AppendRow(table.Row{humanize.IBytes(uint64(x.ValueBytes)), x.Callers,
-			rate(x.PutGBps), rate(x.MemcpyGBps), rate(x.GetGBps), rate(x.ReadGBps),
+			rate(x.PutGBps), rate(x.MemcpyGBps), perhaps(x.PutFreshGBps), perhaps(x.MemcpyFreshGBps), rate(x.GetGBps), rate(x.ReadGBps),
 			rate(x.SpillGBps), rate(x.DiskWriteGBps), rate(x.RestoreGBps), rate(x.DiskReadGBps),
-			count(x.SmallPutPerS), count(x.SmallGetPerS), fmt.Sprintf("%.1f", x.PutP99us), count(x.IndexBytes), count(x.RSSMiB)})
+			count(x.SmallPutPerS), count(x.SmallPutFreshPerS), count(x.SmallGetPerS), fmt.Sprintf("%.1f", x.PutP99us), count(x.IndexBytes), count(x.RSSMiB)})
 	}
 	if len(r.Results) > 0 {
 		t.Render()
@@ -78,6 +78,13 @@ func (r *StoreReport) WriteTable(w io.Writer) {
 			humanize.IBytes(uint64(x.Bytes)), humanize.IBytes(uint64(x.MemoryLimit)), rate(x.WriteGBps), rate(x.DiskWrite),
 			rate(x.ReadGBps), rate(x.DiskRead), x.PeakRSSMiB)
 	}
+}
+
+func perhaps(gbps float64) string {
+	if gbps == 0 {
+		return ""
+	}
+	return rate(gbps)
 }
 
 func rate(gbps float64) string { return fmt.Sprintf("%.3g", gbps) }

@@ -25,7 +25,8 @@
 //   - Badger: the place on disk of small values, which would cost a file or a seek each otherwise. The part of a page
 //     that was filled since the last time goes there as one entry (a segment). Badger also has the location of every
 //     spilled value. It costs at most about 16 MiB of tables in memory beside the limit; pages of its log are handed
-//     back to the system. It is not opened before the first write. Segments that are mostly dead are emptied, its
+//     back to the system. Values that are read in the order in which they were put come back a segment at a
+//     time. It is not opened before the first write. Segments that are mostly dead are emptied, its
 //     log is collected when most of that is dead, and it starts anew when nothing in it is alive.
 //   - Spill files: the place on disk of large values, many to a file of 100 MiB or 2,000 values, each with a
 //     checksum. A file goes when the last value in it does, and is compacted when mostly dead.

@@ -35,6 +35,10 @@ type segment struct {
 	deadSaid int      // of them on disk
 	moved    []uint32 // offsets of values that a compaction has just taken elsewhere
 	hot      map[uint32]hotCopy
+
+	next  uint32 // where the value after the one that was last read back starts, about
+	run   uint8  // how many were read back in that order
+	whole bool   // is being read back as a whole
 }
 
 // hotCopy is where a value that was read back is in memory.

@@ -142,7 +142,10 @@ func (sh *shard) rescue(seg *segment, it *dirItem, data []byte) error {
 				sh.s.returnPage(p)
 				return nil
 			}
-			v = sh.refs.Value(slot)
+			if v = sh.refs.Value(slot); v.segment != seg.num {
+				sh.s.returnPage(p)
+				return nil
+			}
 			to = sh.newSegment(p, 0)
 			sh.close(to)
 			defer sh.settle(p)

@@ -28,7 +28,7 @@ func (s *Store) getSmall(id ID) (*Object, error) {
 	if o.page != nil {
 		return o, nil
 	}
-	if o.data, o.page, err = sh.readBack(v); err != nil {
+	if o.data, o.page, err = sh.readBack(slot); err != nil {
 		o.Release()
 		return nil, fmt.Errorf("object %s: %w", id, err)
 	}
@@ -56,7 +56,7 @@ func (sh *shard) inMemory(v spot) ([]byte, *page) {
 // readBack reads a pinned value from Badger into memory. Where there is no room it gets a buffer of its own
 // that the budget does not count: it is the reader's, and no larger than what a message carries. The page is nil
 // then. mu not held.
-func (sh *shard) readBack(v spot) (data []byte, p *page, err error) {
+func (sh *shard) readBack(slot refcount.Slot) (data []byte, p *page, err error) {
 	s := sh.s
 	s.mu.Lock()
 	err = s.begin()
@@ -65,6 +65,38 @@ func (sh *shard) readBack(v spot) (data []byte, p *page, err error) {
 		return nil, nil, err
 	}
 	defer s.end()
+	for {
+		sh.mu.Lock()
+		if sh.closed {
+			sh.mu.Unlock()
+			return nil, nil, ErrClosed
+		}
+		v := *sh.refs.Value(slot)
+		if data, p = sh.inMemory(v); p != nil { // by now
+			sh.mu.Unlock()
+			return data, p, nil
+		}
+		seg := sh.segments[v.segment]
+		whole := sh.inOrder(seg, v)
+		sh.mu.Unlock()
+		if whole {
+			if data, p = sh.readSegment(seg, v); p != nil {
+				return data, p, nil
+			}
+		}
+		data, p, err = sh.readValue(seg, v)
+		sh.mu.Lock()
+		moved := !sh.closed && sh.refs.Value(slot).segment != v.segment
+		sh.mu.Unlock()
+		if err == nil || !moved { // else a compaction took it elsewhere
+			return data, p, err
+		}
+	}
+}
+
+// readValue reads one value of a segment back. mu not held.
+func (sh *shard) readValue(seg *segment, v spot) (data []byte, p *page, err error) {
+	s := sh.s
 	hot, at := sh.hotRoom(int(v.size))
 	if hot != nil {
 		p = hot.page
@@ -72,21 +104,14 @@ func (sh *shard) readBack(v spot) (data []byte, p *page, err error) {
 	} else {
 		data = alignedHeap(int(v.size))
 	}
-	sh.mu.Lock()
-	seg := sh.segments[v.segment] // alive as long as the value is
-	key, base := segmentKey(sh.num, seg.seq), seg.base
-	sh.mu.Unlock()
-	err = s.index.read(key, func(b []byte) error { return v.cut(b, base, data) })
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if err != nil {
+	if err := s.index.read(segmentKey(sh.num, seg.seq), func(b []byte) error { return v.cut(b, seg.base, data) }); err != nil {
 		if p != nil {
-			sh.mu.Unlock()
 			s.leavePage(p)
-			sh.mu.Lock()
 		}
 		return nil, nil, err
 	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	sh.count.restores++
 	sh.count.bytesRestored += int64(v.size)
 	if hot != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -40,6 +41,9 @@ func (m *measurement) parallel() int { return int(max(1, min(int64(m.callers), m
 func (m *measurement) run(ctx context.Context) (Result, error) {
 	m.r = Result{ValueBytes: m.size, Callers: m.callers}
 	steps := []func() error{m.memory, m.readers}
+	if m.size > smallMax {
+		steps = append(steps, m.freshMemory)
+	}
 	if m.size <= smallMax {
 		steps = append(steps, m.small)
 	}
@@ -58,13 +62,18 @@ func (m *measurement) run(ctx context.Context) (Result, error) {
 
 // each calls do from all callers until the time of a round is over, and returns calls per second.
 func (m *measurement) each(do func(caller int) error) (float64, error) {
+	return m.eachUpTo(math.MaxInt, do)
+}
+
+// eachUpTo is each of at most so many calls of each caller.
+func (m *measurement) eachUpTo(most int, do func(caller int) error) (float64, error) {
 	var calls atomic.Int64
 	errs := make([]error, m.callers)
 	var wg sync.WaitGroup
 	start := time.Now()
 	for c := range m.callers {
 		wg.Go(func() {
-			for n := 0; ; n++ {
+			for n := 0; n < most; n++ {
 				if n&7 == 0 && n > 0 && time.Since(start) > m.o.Round || m.size > smallMax && n > 0 && time.Since(start) > m.o.Round {
 					break
 				}
@@ -88,7 +97,11 @@ func (m *measurement) memory() error {
 	defer s.Close()
 	room := make(chan []byte, m.parallel()) // where copies go
 	for range cap(room) {
-		b := make([]byte, m.size)
+		b, free, err := mapMemory(m.size)
+		if err != nil {
+			return err
+		}
+		defer free()
 		copy(b, m.src) // touch it
 		room <- b
 	}
@@ -183,33 +196,47 @@ func (m *measurement) readers() error {
 	return nil
 }
 
-// small measures values that stay.
+// small measures values that stay. They fit into memory; the first round finds it fresh, the others find what those
+// before gave back.
 func (m *measurement) small() error {
-	s, err := objectstore.Open(objectstore.Config{Dir: m.fresh(), MemoryLimit: 1 << 30})
+	const limit = 1 << 30
+	if err := touch(limit); err != nil {
+		return err
+	}
+	s, err := objectstore.Open(objectstore.Config{Dir: m.fresh(), MemoryLimit: limit})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	most := limit / 4 * 3 / int(max(m.size, 128)) / m.callers // below what has any written to disk
 	ids := make([][]objectstore.ID, m.callers)
 	var puts, gets []float64
-	for range m.o.Rounds {
-		rate, err := m.each(func(c int) error {
-			id, err := s.Put("job", m.src)
+	for round := range m.o.Rounds + 1 {
+		if round > 0 {
+			s.ReleaseOwner(fmt.Sprint("job ", round-1))
+			clear(ids)
+		}
+		owner := fmt.Sprint("job ", round)
+		rate, err := m.eachUpTo(most, func(c int) error {
+			id, err := s.Put(owner, m.src)
 			ids[c] = append(ids[c], id)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		puts = append(puts, rate)
+		if round == 0 {
+			m.r.SmallPutFreshPerS = rate
+		} else {
+			puts = append(puts, rate)
+		}
 	}
 	st := s.Stats()
 	m.r.IndexBytes = float64(st.IndexBytes) / float64(st.Objects)
 	all := slices.Concat(ids...)
-	hot := all[max(0, len(all)-int(512<<20/max(m.size, 128))):] // what is still in memory
 	for range m.o.Rounds {
 		rate, err := m.each(func(int) error {
-			o, err := s.Get(hot[rand.IntN(len(hot))])
+			o, err := s.Get(all[rand.IntN(len(all))])
 			if err == nil {
 				o.Release()
 			}
@@ -272,12 +299,11 @@ func (m *measurement) disk() error {
 	if err := uncache(dir); err != nil {
 		return err
 	}
-	before := s.Stats().BytesRestored
 	start = time.Now()
 	if err := m.split(n-first, func(i int) error { return get(first + i) }); err != nil {
 		return err
 	}
-	m.r.RestoreGBps = float64(s.Stats().BytesRestored-before) / time.Since(start).Seconds() / 1e9
+	m.r.RestoreGBps = float64(int64(n-first)*m.size) / time.Since(start).Seconds() / 1e9
 	return m.files(total)
 }
 

@@ -28,22 +28,25 @@ type Options struct {
 // Result is what was measured for values of one size with one number of callers. Rates of several callers are
 // their sum; GB are 10^9 bytes. A field that makes no sense for a size is 0.
 type Result struct {
-	ValueBytes     int64   `json:"value_bytes"`
-	Callers        int     `json:"callers"`
-	MemcpyGBps     float64 `json:"memcpy_gbps"`
-	PutGBps        float64 `json:"put_gbps"`         // put and release
-	ReadGBps       float64 `json:"read_gbps"`        // reading all bytes of a slice: the limit of get_gbps
-	GetGBps        float64 `json:"get_gbps"`         // get, read all bytes, release
-	GetCopiesBytes int64   `json:"get_copies_bytes"` // memory taken by 100 readers that hold one object together
-	SmallPutPerS   float64 `json:"small_put_per_s"`  // values that stay
-	SmallGetPerS   float64 `json:"small_get_per_s"`  // of those, in random order
-	SpillGBps      float64 `json:"spill_gbps"`
-	RestoreGBps    float64 `json:"restore_gbps"`
-	DiskWriteGBps  float64 `json:"disk_write_gbps"` // plain files of the same bytes in the same folder
-	DiskReadGBps   float64 `json:"disk_read_gbps"`
-	PutP99us       float64 `json:"put_p99_us"`
-	IndexBytes     float64 `json:"index_bytes_per_object"` // memory of the store's index for each small object
-	RSSMiB         float64 `json:"rss_mib"`                // highest of the process during these measurements
+	ValueBytes        int64   `json:"value_bytes"`
+	Callers           int     `json:"callers"`
+	MemcpyGBps        float64 `json:"memcpy_gbps"`
+	PutGBps           float64 `json:"put_gbps"`          // put and release, into recycled memory
+	MemcpyFreshGBps   float64 `json:"memcpy_fresh_gbps"` // into memory that the process did not have before
+	PutFreshGBps      float64 `json:"put_fresh_gbps"`
+	ReadGBps          float64 `json:"read_gbps"`             // reading all bytes of a slice: the limit of get_gbps
+	GetGBps           float64 `json:"get_gbps"`              // get, read all bytes, release
+	GetCopiesBytes    int64   `json:"get_copies_bytes"`      // memory taken by 100 readers that hold one object together
+	SmallPutPerS      float64 `json:"small_put_per_s"`       // values that stay
+	SmallPutFreshPerS float64 `json:"small_put_fresh_per_s"` // into memory that the process did not have before
+	SmallGetPerS      float64 `json:"small_get_per_s"`       // of those, in random order
+	SpillGBps         float64 `json:"spill_gbps"`
+	RestoreGBps       float64 `json:"restore_gbps"`
+	DiskWriteGBps     float64 `json:"disk_write_gbps"` // plain files of the same bytes in the same folder
+	DiskReadGBps      float64 `json:"disk_read_gbps"`
+	PutP99us          float64 `json:"put_p99_us"`
+	IndexBytes        float64 `json:"index_bytes_per_object"` // memory of the store's index for each small object
+	RSSMiB            float64 `json:"rss_mib"`                // highest of the process during these measurements
 }
 
 func (o Options) withDefaults() Options {

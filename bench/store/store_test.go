@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -38,6 +39,31 @@ func TestRun(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+var long = flag.Bool("long", false, "also write 10 GiB and keep ten million values")
+
+// Ten times the memory, written and read back whole, and ten million values: within the limits that were set.
+func TestLimitsHold(t *testing.T) {
+	through, objects := int64(160<<20), int64(100_000)
+	if *long {
+		through, objects = 10<<30, 10_000_000
+	}
+	ctx := context.Background()
+	resetPeak()
+	x, err := measureThrough(ctx, t.TempDir()+"/store", through)
+	require.NoError(t, err)
+	t.Logf("%+v", *x)
+	require.Zero(t, x.DiskAfter)
+	m, err := measureMany(ctx, t.TempDir()+"/store", objects)
+	require.NoError(t, err)
+	t.Logf("%+v", *m)
+	require.LessOrEqual(t, m.MemoryPeak, m.MemoryLimit)
+	require.Zero(t, m.DiskAfter)
+	if *long { // of so much, what the test itself takes is little
+		require.LessOrEqual(t, x.PeakRSSMiB, 1.3*float64(x.MemoryLimit>>20))
+		require.Less(t, m.RSSBytes, 200.0)
+	}
 }
 
 func TestRunStops(t *testing.T) {
