@@ -10,11 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"manta/actors/core"
-	"manta/actors/internal/wire"
 	"manta/objectstore"
 )
 
@@ -32,6 +28,7 @@ type engine struct {
 	counter atomic.Uint64
 	running group // attempts
 	workers workers
+	copies  copies
 
 	mu        sync.Mutex // guards all below; it comes after no other lock of this package but brain's
 	sessions  map[JobID]*session
@@ -45,8 +42,9 @@ type engine struct {
 
 // keptValue is a value of this node that a core knows by its key.
 type keptValue struct {
-	job   JobID
-	batch arrow.RecordBatch // nil: it is in the store
+	job    JobID
+	batch  arrow.RecordBatch // nil: it is in the store
+	copied []NodeID          // nodes that fetched it and may have a copy
 }
 
 // session is a job as this node sees it.
@@ -77,6 +75,7 @@ func newEngine(n *Node) *engine {
 		kept: make(map[[16]byte]keptValue),
 	}
 	rt.workers.rt = rt
+	rt.copies.rt = rt
 	return rt
 }
 
@@ -332,7 +331,7 @@ func gone(err error) bool {
 
 // load brings a value's bytes here; done must be called when they are not used any more. shared says that they
 // are not the caller's own.
-func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared bool, done func(), err error) {
+func (rt *engine) load(ctx context.Context, job JobID, v *core.Value) (data []byte, shared bool, done func(), err error) {
 	done = func() {}
 	switch {
 	case v.Live != nil:
@@ -347,45 +346,42 @@ func (rt *engine) load(ctx context.Context, v *core.Value) (data []byte, shared 
 			return data, false, done, err
 		}
 		object, err := rt.n.store.Get(objectstore.ID(v.Key))
+		if errors.Is(err, objectstore.ErrFull) { // it is too large for the store's memory, or that is busy: read it from disk
+			data, err = rt.readAll(objectstore.ID(v.Key))
+			return data, false, done, err
+		}
 		if err != nil {
 			return nil, false, done, err
 		}
 		return object.Bytes(), true, object.Release, nil
 	}
-	conn, err := rt.n.Conn(NodeID(v.Node))
-	if err != nil {
-		return nil, false, done, err
-	}
-	stream, err := wire.NewPeerClient(conn).Fetch(ctx, &wire.FetchRequest{Object: v.Key[:]})
-	if err != nil {
-		return nil, false, done, fetchError(v.Node, err)
-	}
-	data = make([]byte, 0, v.Size)
-	for {
-		chunk, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return data, false, done, nil
-		}
-		if err != nil {
-			return nil, false, done, fetchError(v.Node, err)
-		}
-		data = append(data, chunk.Data...)
-	}
+	return rt.fetch(ctx, job, v)
 }
 
-// fetchError is the error of a fetch from a node. The caller's deadline may be over there a little before it is here: then the value
-// is not gone.
-func fetchError(node core.NodeID, err error) error {
-	if status.Code(err) == codes.DeadlineExceeded {
-		return fmt.Errorf("actors: value from node %s: %w", node, context.DeadlineExceeded)
+// readAll reads a stored value into memory that is not the store's.
+func (rt *engine) readAll(id objectstore.ID) ([]byte, error) {
+	r, err := rt.n.store.NewReader(id)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("%w from node %s: %w", errFetch, node, fromStatus(string(node), err))
+	defer r.Close()
+	data := make([]byte, r.Size())
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, err
+	}
+	if _, err := r.Read(nil); err != io.EOF { // it is whole only if this says so
+		return nil, err
+	}
+	return data, nil
 }
 
 // keepBytes puts an encoded value into the node's store.
 func (s *session) keepBytes(by string, data []byte) (core.Value, error) {
 	id, err := s.rt.n.store.PutLabelled(string(s.job), by, data)
 	if err != nil {
+		if errors.Is(err, objectstore.ErrFull) {
+			err = fmt.Errorf("%w: %w", ErrOutOfMemory, err)
+		}
 		return core.Value{}, fmt.Errorf("a value of %d bytes: %w", len(data), err)
 	}
 	return s.keep([16]byte(id), keptValue{job: s.job}, int64(len(data))), nil
@@ -417,12 +413,16 @@ func (rt *engine) batch(key [16]byte) arrow.RecordBatch {
 	return b
 }
 
-// free drops a value of this node.
+// free drops a value of this node, and the copies that others have of it; or the copy that this node has of another's.
 func (rt *engine) free(key [16]byte) {
+	rt.copies.drop(key)
 	rt.mu.Lock()
 	k, ok := rt.kept[key]
 	delete(rt.kept, key)
 	rt.mu.Unlock()
+	for _, node := range k.copied {
+		rt.n.links.send(node, &core.Free{Key: key})
+	}
 	switch {
 	case !ok:
 	case k.batch != nil:
@@ -470,7 +470,7 @@ func takeValue[T any](ctx context.Context, s *session, v *core.Value) (out T, er
 			return b.(T), nil
 		}
 	}
-	data, shared, done, err := s.rt.load(ctx, v)
+	data, shared, done, err := s.rt.load(ctx, s.job, v)
 	if err != nil {
 		return out, err
 	}

@@ -20,6 +20,9 @@ var (
 	ErrObjectLost = errors.New("actors: value is lost")
 	// ErrUnschedulable: no node can ever run it; the text says why.
 	ErrUnschedulable = errors.New("actors: cannot be scheduled")
+	// ErrOutOfMemory: a node's store, or what a task's code said this of, has no room. A task that may be tried again because of it,
+	// perhaps elsewhere, says so by RetryErrors.
+	ErrOutOfMemory = errors.New("actors: out of memory")
 	// ErrTaskTimeout: the task ran for longer than it was allowed.
 	ErrTaskTimeout = errors.New("actors: task timed out")
 	// ErrReleased: the reference was released.
@@ -31,7 +34,7 @@ var (
 func init() {
 	for name, err := range map[string]error{
 		core.FailActorDead: ErrActorDead, core.FailPending: ErrPendingCalls, core.FailObjectLost: ErrObjectLost,
-		core.FailUnschedulable: ErrUnschedulable, "actors.task_timeout": ErrTaskTimeout, "actors.released": ErrReleased,
+		core.FailUnschedulable: ErrUnschedulable, "actors.task_timeout": ErrTaskTimeout, "actors.out_of_memory": ErrOutOfMemory, "actors.released": ErrReleased,
 		"actors.stream_closed": ErrStreamClosed,
 	} {
 		RegisterError(name, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"manta/actors/core"
 	"manta/actors/internal/wire"
 	"manta/objectstore"
 )
@@ -223,10 +225,22 @@ func (n *Node) goAsk(limit time.Duration, node NodeID, name string, m proto.Mess
 // fromLink takes what another node's runtime sends.
 func (n *Node) fromLink(from NodeID, msgs []any) {
 	if n.engine.brain != nil {
+		msgs = slices.DeleteFunc(msgs, func(m any) bool {
+			free, ok := m.(*core.Free) // a copy
+			if ok {
+				n.engine.copies.drop(free.Key)
+			}
+			return ok
+		})
 		n.engine.brain.handle(from, msgs...)
 		return
 	}
 	if from != n.member.head {
+		for _, m := range msgs {
+			if free, ok := m.(*core.Free); ok {
+				n.engine.copies.drop(free.Key)
+			}
+		}
 		return
 	}
 	for _, m := range msgs {

@@ -116,7 +116,7 @@ func View(ctx context.Context, r *Ref[[]byte], f func([]byte) error) error {
 		if value == nil {
 			continue
 		}
-		data, _, done, err := r.e.s.rt.load(ctx, value)
+		data, _, done, err := r.e.s.rt.load(ctx, r.e.s.job, value)
 		if err == nil {
 			defer done()
 			return f(data)

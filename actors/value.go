@@ -1,6 +1,9 @@
 package actors
 
 import (
+	"errors"
+	"io"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -22,7 +25,13 @@ func (s *peerServer) Fetch(r *wire.FetchRequest, stream grpc.ServerStreamingServ
 	if err != nil {
 		return toStatus(codes.InvalidArgument, err)
 	}
+	if r.Node != "" {
+		s.n.engine.copied([16]byte(id), NodeID(r.Node))
+	}
 	data, done, err := s.bytes(id)
+	if errors.Is(err, objectstore.ErrFull) {
+		return s.streamFromDisk(id, stream)
+	}
 	if err != nil {
 		return toStatus(codes.NotFound, err)
 	}
@@ -35,6 +44,30 @@ func (s *peerServer) Fetch(r *wire.FetchRequest, stream grpc.ServerStreamingServ
 		data = data[size:]
 	}
 	return nil
+}
+
+// streamFromDisk sends an object for which the store has no room in memory.
+func (s *peerServer) streamFromDisk(id objectstore.ID, stream grpc.ServerStreamingServer[wire.FetchChunk]) error {
+	r, err := s.n.store.NewReader(id)
+	if err != nil {
+		return toStatus(codes.NotFound, err)
+	}
+	defer r.Close()
+	buf := make([]byte, fetchChunk)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			if err := stream.Send(&wire.FetchChunk{Data: buf[:n]}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return toStatus(codes.DataLoss, err)
+		}
+	}
 }
 
 // bytes gives an object's bytes, in the store or of a batch; done must be called.

@@ -20,8 +20,9 @@ const DetachedJob JobID = "detached"
 
 // Config bounds what the core keeps. Zero values take the defaults.
 type Config struct {
-	MaxLineage int // ended tasks that are kept to make lost values again; default 100,000
-	MaxGang    int // tasks of gangs on one node, each of which may hold a thread; default 4,000
+	MaxLineage      int   // ended tasks that are kept to make lost values again; default 100,000
+	MaxLineageBytes int64 // of memory that these take; default 256 MiB
+	MaxGang         int   // tasks of gangs on one node, each of which may hold a thread; default 4,000
 }
 
 // Core is the state machine. It is not safe for concurrent use.
@@ -43,8 +44,7 @@ type Core struct {
 	groups  map[ID]*group
 	gangs   map[ID]*gang // of which tasks are still to be submitted
 	line    []*gang      // ready, in order
-	kept    []*task      // lineage, oldest first; holes are skipped
-	keptN   int
+	lineage lineage
 	round   uint64 // of schedule
 	turn    int    // of spreading
 }
@@ -72,6 +72,9 @@ type job struct {
 func New(cfg Config) *Core {
 	if cfg.MaxLineage == 0 {
 		cfg.MaxLineage = 100_000
+	}
+	if cfg.MaxLineageBytes == 0 {
+		cfg.MaxLineageBytes = 256 << 20
 	}
 	if cfg.MaxGang == 0 {
 		cfg.MaxGang = 4_000
@@ -183,10 +186,7 @@ func (c *Core) EndJob(id JobID) {
 		delete(c.objects, oid)
 		if t := c.tasks[oid]; t != nil {
 			delete(c.tasks, oid)
-			if t.kept {
-				t.kept = false
-				c.keptN--
-			}
+			c.unkeep(t)
 		}
 		if a := c.actors[oid]; a != nil && a.job == j {
 			c.forgetActor(a)
@@ -223,8 +223,8 @@ type Counts struct{ Objects, Tasks, Queued, Actors, Streams, Groups, Lineage int
 // Counts tells how much the core keeps.
 func (c *Core) Counts() Counts {
 	n := Counts{
-		Objects: len(c.objects), Tasks: len(c.tasks) - c.keptN, Actors: len(c.actors), Streams: len(c.streams),
-		Groups: len(c.groups), Lineage: c.keptN,
+		Objects: len(c.objects), Tasks: len(c.tasks) - c.lineage.n, Actors: len(c.actors), Streams: len(c.streams),
+		Groups: len(c.groups), Lineage: c.lineage.n,
 	}
 	for _, j := range c.jobs {
 		for _, k := range j.classes {

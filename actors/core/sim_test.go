@@ -76,6 +76,9 @@ func newSim(t *testing.T, seed uint64, nodes int) *sim {
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), c: New(Config{MaxLineage: 50}),
 		refs: make(map[ID]*simRef), actors: make(map[ID]*simActor), streams: make(map[ID]*simStream), next: 1 << NumberBits,
 	}
+	if seed%3 == 1 {
+		s.c.cfg.MaxLineageBytes = 10_000
+	}
 	s.c.StartJob(simJob)
 	for range nodes {
 		s.join()
@@ -536,6 +539,9 @@ func (s *sim) run(steps int) {
 		if n.main.usedCPU != 0 || n.main.blocked != 0 || len(n.tasks) > 0 || len(n.actors) > 0 {
 			s.fail("node %s is not empty: %+v", n.id, n.main)
 		}
+	}
+	if s.c.lineage.bytes != 0 {
+		s.fail("lineage of %d bytes is left", s.c.lineage.bytes)
 	}
 	if j := s.c.jobs[simJob]; j.used != 0 || j.open.n > 0 || j.objects.n > 0 {
 		s.fail("the job has %d in use, %d open, %d objects", j.used, j.open.n, j.objects.n)

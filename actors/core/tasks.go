@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 )
 
 type taskState uint8
@@ -29,7 +28,8 @@ type task struct {
 	live     int32 // results that exist
 	state    taskState
 	open     bool
-	kept     bool // ended, and kept as lineage
+	kept     bool  // ended, and kept as lineage
+	weight   int64 // of what it keeps, when kept
 	blocked  bool
 	argsGone bool // arguments were let go: it cannot run again
 	pinned   bool // its arguments are
@@ -461,10 +461,7 @@ func (c *Core) dropTask(t *task) {
 		return
 	}
 	delete(c.tasks, t.spec.ID)
-	if t.kept {
-		t.kept = false
-		c.keptN--
-	}
+	c.unkeep(t)
 	for i := range max(t.spec.Results, 1) {
 		if o := c.objects[t.spec.ID+ID(i)]; o != nil && o.producer == t {
 			o.producer = nil
@@ -472,42 +469,9 @@ func (c *Core) dropTask(t *task) {
 	}
 }
 
-// keep keeps an ended task as lineage; beyond the limit the oldest goes.
-func (c *Core) keep(t *task) {
-	if !t.kept {
-		t.kept = true
-		c.keptN++
-		c.kept = append(c.kept, t)
-	}
-	for c.keptN > c.cfg.MaxLineage {
-		old := c.kept[0]
-		c.kept = c.kept[1:]
-		if !old.kept {
-			continue
-		}
-		for i := range max(old.spec.Results, 1) {
-			if o := c.objects[old.spec.ID+ID(i)]; o != nil && o.producer == old {
-				o.why = "its lineage was dropped, there was too much of it"
-			}
-		}
-		c.letArgsGo(old)
-		c.dropTask(old)
-	}
-	c.trimKept()
-}
-
-func (c *Core) trimKept() {
-	if len(c.kept) > 2*c.keptN+64 {
-		c.kept = slices.DeleteFunc(c.kept, func(t *task) bool { return !t.kept })
-	}
-}
-
 // reopen runs an ended task again.
 func (c *Core) reopen(t *task) {
-	if t.kept {
-		t.kept = false
-		c.keptN--
-	}
+	c.unkeep(t)
 	t.open, t.state = true, taskWaiting
 	t.attempt++
 	t.job.open.add(t, isOpen)

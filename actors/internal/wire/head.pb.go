@@ -1466,6 +1466,7 @@ func (x *Stand) GetWhy() string {
 type FetchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"` // that asks, and is told when the value goes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1505,6 +1506,13 @@ func (x *FetchRequest) GetObject() []byte {
 		return x.Object
 	}
 	return nil
+}
+
+func (x *FetchRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 type FetchChunk struct {
@@ -1892,9 +1900,10 @@ const file_head_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"&\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\":\n" +
 	"\fFetchRequest\x12\x16\n" +
-	"\x06object\x18\x01 \x01(\fR\x06object\" \n" +
+	"\x06object\x18\x01 \x01(\fR\x06object\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\" \n" +
 	"\n" +
 	"FetchChunk\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"x\n" +
