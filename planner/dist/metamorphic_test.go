@@ -105,3 +105,24 @@ func TestSessionStaysAtHome(t *testing.T) {
 		require.ErrorAs(t, err, &unsupported, sql)
 	}
 }
+
+// Several aggregates over different values of everything bring no raw rows to one task.
+func TestDistinctValuesApart(t *testing.T) {
+	r, _ := setup(t)
+	p, _ := r.Place("SELECT count(DISTINCT k), sum(DISTINCT g) FILTER (b), count(DISTINCT s), count(*), max(id) FROM big", dist.Options{Partitions: 3})
+	require.Empty(t, p.Notes)
+	distinct := 0
+	for _, s := range p.Stages {
+		part, ok := s.Root.(*dist.Partial)
+		require.True(t, ok || s.Tasks == 1, "stage %d", s.ID)
+		if ok {
+			if _, is := part.Op.(*plan.Distinct); is {
+				distinct++
+			}
+		}
+		for _, e := range s.Outputs {
+			require.True(t, e.Kind != dist.Gather || e.Rows < 10, "edge %d gathers %v rows", e.ID, e.Rows)
+		}
+	}
+	require.Equal(t, 3, distinct)
+}

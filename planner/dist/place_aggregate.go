@@ -64,6 +64,9 @@ func (p *placer) aggregate(n *plan.Aggregate) (placed, error) {
 		}
 		return p.twoStep(n, c, rows), nil
 	}
+	if out, ok := p.distinctApart(n, c); ok {
+		return out, nil
+	}
 	p.note("an aggregate that has no partial form runs in one task")
 	return over(p.gather(c), Distribution{Kind: Single}), nil
 }
