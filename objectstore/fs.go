@@ -18,6 +18,7 @@ type file interface {
 	io.WriterAt
 	Truncate(size int64) error
 	Size() (int64, error)
+	Ahead(off, n int64) // these bytes will be read
 	Close() error
 }
 
@@ -32,6 +33,8 @@ func (f osFile) Size() (int64, error) {
 	}
 	return st.Size(), nil
 }
+
+func (f osFile) Ahead(off, n int64) { adviseAhead(f.File, off, n) }
 
 func (osFiles) Create(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

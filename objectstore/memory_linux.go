@@ -5,11 +5,18 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 func adviseHuge(b []byte) {
 	const madvHugepage = 14
 	_ = syscall.Madvise(b, madvHugepage) // advice; a kernel without huge pages refuses it
+}
+
+// adviseAhead has the system begin to read a part of a file.
+func adviseAhead(f *os.File, off, n int64) {
+	_ = unix.Fadvise(int(f.Fd()), off, n, unix.FADV_WILLNEED) // advice
 }
 
 // reserveFile gives a new file n bytes that are there, or fails.

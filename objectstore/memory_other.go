@@ -6,6 +6,8 @@ import "os"
 
 func adviseHuge([]byte) {}
 
+func adviseAhead(*os.File, int64, int64) {}
+
 // reserveFile gives a new file n bytes that are there, or fails: by writing them, where nothing better is known.
 func reserveFile(f *os.File, n int64) error {
 	zeros := make([]byte, 1<<20)

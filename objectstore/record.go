@@ -84,7 +84,10 @@ func writeFull(f file, p []byte, off int64) error {
 
 // piecesAhead is how many pieces of a value are read at a time: a disk is faster when it knows what comes next, and
 // the checksum is taken meanwhile.
-const piecesAhead = 4
+const (
+	piecesAhead   = 4
+	piecesAdvised = 8 // that the system is told of at a time
+)
 
 // readValue fills dst with the value at loc. Anything but exactly what was written is ErrLost. It adds to moved as
 // it gets on.
@@ -105,6 +108,9 @@ func readValue(loc *location, dst []byte, moved *atomic.Int64) error {
 			return
 		}
 		i, c := started, make(chan error, 1)
+		if i%piecesAdvised == 0 {
+			loc.file.f.Ahead(loc.off+headerSize+int64(i*pieceBytes), min(piecesAdvised*pieceBytes, int64(len(dst)-i*pieceBytes)))
+		}
 		coming[i%piecesAhead] = c
 		started++
 		if pieces == 1 {
