@@ -30,7 +30,8 @@
 // CLOSED come back on the other direction, where no data is in their way. A link has a goroutine to send and one to receive at
 // each end, so no task waits for the network with its slot; a channel costs no goroutine. A writer waits for a reader that takes
 // nothing only while no other reader of it waits for rows: else it parks them on disk (parking.go), so that readers need not
-// read in step.
+// read in step. Should a job stand still all the same, the watchdog counts it, and has its full writers park too, the
+// smallest first (watchdog.go); on planned edges its counter stays 0.
 //
 // # Invariants
 //

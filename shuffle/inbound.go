@@ -151,6 +151,9 @@ func (p *port) data(f *frame) error {
 	}
 	p.sums = chain(p.sums, sum)
 	p.queue.deliver(streamItem{producer: p.producer, cost: f.size, block: block})
+	if without(behind) {
+		p.queue.awaitEmpty()
+	}
 	return nil
 }
 

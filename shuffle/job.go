@@ -63,7 +63,7 @@ func newJob(id actors.JobID) *job {
 func (s *Service) job(id actors.JobID) (*job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.tombs.has(id) {
+	if s.closed || s.tombs.has(id) && !without(lateComer) {
 		return nil, fmt.Errorf("%w: %s", ErrJobEnded, id)
 	}
 	j := s.jobs[id]

@@ -142,6 +142,9 @@ func (l *link) fail(err error) {
 	}
 	l.mu.Unlock()
 	l.cancel(err)
+	if without(lostPeer) {
+		return
+	}
 	for _, c := range channels {
 		c.failed(err)
 	}

@@ -22,6 +22,7 @@ type parking struct {
 	file  *spillFile  // of this writer; nil before it is needed
 	since time.Time   // when the jam was first seen; zero: there is none
 	alarm *time.Timer // wakes the writer to look again
+	lanes []credit.Lane
 }
 
 // jamPatience is how long a jam must last: one that a busy processor explains passes.
@@ -46,15 +47,17 @@ func (k *parking) calm() {
 // jammed says whether it is time to park. If one reader waits for another one it makes sure that the writer looks again.
 func (s *streamSink) jammed() bool {
 	k := &s.parking
-	waits, stalled, parked := false, false, false
+	parked := false
+	k.lanes = k.lanes[:0]
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		waits = waits || !l.shut && l.empty() && l.ch.idle()
-		stalled = stalled || l.fifo.len() > 0
-		parked = parked || l.parked.len() > 0
+		n := credit.Lane{Shut: l.shut, Pending: l.fifo.len() > 0, Parked: l.parked.len() > 0}
+		n.Idle = !n.Shut && !n.Pending && !n.Parked && l.ch.idle()
+		k.lanes = append(k.lanes, n)
+		parked = parked || n.Parked
 	}
 	switch {
-	case !waits || !stalled:
+	case without(disorder) || !credit.Jammed(k.lanes):
 		k.calm()
 		return false
 	case parked: // the jam lasts
@@ -81,6 +84,9 @@ func (s *streamSink) park() error {
 		if err := s.parkLane(&s.lanes[i]); err != nil {
 			return fmt.Errorf("shuffle: mode %s: %w", Streaming, err)
 		}
+	}
+	if without(spilling) {
+		return nil
 	}
 	if err := k.file.flush(); err != nil {
 		return fmt.Errorf("shuffle: mode %s: %w", Streaming, err)

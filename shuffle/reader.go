@@ -65,7 +65,7 @@ func (s *Service) Reader(tc *actors.TaskContext, e *Edge, partition int, schema 
 		return nil, err
 	}
 	s.readers.Add(1)
-	j.activity.open.Add(1)
+	j.activity.enter(tc.Task)
 	return r, nil
 }
 
@@ -122,12 +122,12 @@ func (r *Reader) try() (arrow.RecordBatch, error) {
 // wait gives the slot back until there may be input.
 func (r *Reader) wait() error {
 	start := time.Now()
-	r.job.activity.readers.Add(1)
+	r.job.activity.waits.Add(1)
 	defer func() {
-		r.job.activity.readers.Add(-1)
+		r.job.activity.waits.Add(-1)
 		r.n.InputWait += time.Since(start)
 	}()
-	return r.tc.Yield(func() error {
+	return yield(r.tc, func() error {
 		select {
 		case <-r.src.ready():
 			return nil
@@ -149,7 +149,7 @@ func (r *Reader) Close() Counters {
 		}
 		r.src.close(&r.n)
 		r.s.readers.Add(-1)
-		r.job.activity.open.Add(-1)
+		r.job.activity.leave(r.tc.Task)
 	})
 	return r.n
 }
@@ -169,4 +169,12 @@ func (r *Reader) conform(b arrow.RecordBatch) (arrow.RecordBatch, error) {
 		}
 	}
 	return array.NewRecordBatch(r.schema, b.Columns(), b.NumRows()), nil
+}
+
+// yield gives a task's slot back while wait runs.
+func yield(tc *actors.TaskContext, wait func() error) error {
+	if without(fewSlots) {
+		return wait()
+	}
+	return tc.Yield(wait)
 }

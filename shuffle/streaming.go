@@ -218,7 +218,7 @@ func (s *streamSink) settle(limit int64) error {
 		if s.bytes <= limit {
 			return nil
 		}
-		if s.jammed() {
+		if s.jammed() || s.w.relieved.Load() {
 			if err := s.park(); err != nil {
 				return err
 			}
@@ -267,6 +267,9 @@ func (s *streamSink) end(l *lane) error {
 	}
 	batches, bytes, _ := l.ch.finish(credit.Ended, nil)
 	l.ended = true
+	if batches == 0 && without(empty) {
+		return nil
+	}
 	s.w.n.ControlMessages++
 	if l.queue != nil {
 		l.queue.end(s.producer, l.ch, batches, bytes)

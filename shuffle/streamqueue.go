@@ -55,7 +55,9 @@ func (q *streamQueue) open(i int, b backChannel) {
 		err = q.err
 	case q.over:
 		q.mu.Unlock()
-		b.closed()
+		if !without(leaving) {
+			b.closed()
+		}
 		return
 	case twice:
 		err = fmt.Errorf("%w: producer %d opens %s twice", ErrEdge, i, q.name)

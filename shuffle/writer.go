@@ -88,6 +88,10 @@ type Writer struct {
 	ended bool
 	n     Counters
 
+	holds    atomic.Int64 // held, for the watchdog
+	full     atomic.Bool  // it waits with more to write
+	relieved atomic.Bool  // set by the watchdog: it must not wait
+
 	failure atomic.Pointer[error] // set by fail, from outside
 	once    sync.Once
 }
@@ -148,6 +152,7 @@ func (j *job) addWriter(w *Writer) error {
 		return fmt.Errorf("%w: %s", ErrJobEnded, j.id)
 	}
 	j.writers[w] = struct{}{}
+	j.activity.enter(w.tc.Task)
 	return nil
 }
 
@@ -156,6 +161,7 @@ func (w *Writer) account() {
 	now := w.rows.Bytes() + w.sink.held()
 	w.share = w.s.usage.writerHolds(w.held, now)
 	w.held = now
+	w.holds.Store(now)
 	w.n.PeakQueued = max(w.n.PeakQueued, now)
 	// Builders allocate up to twice what they hold; half of the share is theirs.
 	target := w.share / 4 / int64(w.rows.Partitions())
@@ -231,7 +237,9 @@ func (w *Writer) settle(limit int64) error {
 	if w.sink.held() <= limit {
 		return nil
 	}
+	w.full.Store(true)
 	err := w.sink.settle(limit)
+	w.full.Store(false)
 	w.account()
 	return err
 }
@@ -250,11 +258,13 @@ func (w *Writer) wait() error {
 	}
 	start := time.Now()
 	w.job.activity.writers.Add(1)
+	w.job.activity.waits.Add(1)
 	defer func() {
 		w.job.activity.writers.Add(-1)
+		w.job.activity.waits.Add(-1)
 		w.n.CreditWait += time.Since(start)
 	}()
-	return w.tc.Yield(func() error {
+	return yield(w.tc, func() error {
 		select {
 		case <-w.wake:
 			return w.check()
@@ -322,7 +332,11 @@ func (w *Writer) cleanup() {
 		w.s.usage.addWriters(-1)
 		w.held = 0
 		w.job.mu.Lock()
+		_, added := w.job.writers[w]
 		delete(w.job.writers, w)
 		w.job.mu.Unlock()
+		if added {
+			w.job.activity.leave(w.tc.Task)
+		}
 	})
 }

@@ -30,8 +30,15 @@ func (b *Budget) Share() int64 {
 // Extend gives a channel that holds `has` bytes as much more as its share and the free memory allow, and always enough
 // to reach MinWindow.
 func (b *Budget) Extend(has int64) (more int64) {
-	more = min(b.Share()-has, b.limit-b.held)
-	more = max(more, MinWindow-has, 0)
+	share, reserve := b.Share(), int64(MinWindow)
+	if off[skew] {
+		share = b.limit
+	}
+	if off[starved] {
+		reserve = 0
+	}
+	more = min(share-has, b.limit-b.held)
+	more = max(more, reserve-has, 0)
 	b.add(more)
 	return more
 }

@@ -22,6 +22,9 @@
 //   - Every open channel of a live reader holds at least [MinWindow] of credit or queued bytes, whatever the
 //     [Budget] says: a channel with nothing to send with could never end.
 //
+// What a full producer must not wait for says [Jammed]. Counter-measures can be switched off one by one, by the tests that
+// show what each is for (hazard.go).
+//
 // # Invariants
 //
 // [Receiver.Check] and [Budget] assert, by the numbers used throughout the project's notes on exchanges: I1

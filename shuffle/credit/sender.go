@@ -29,6 +29,10 @@ type Sender struct {
 
 // Grant takes a grant, in any order and any number of times.
 func (s *Sender) Grant(g Grant) {
+	if off[stale] {
+		s.granted, s.consumed, s.window = g.Total, g.Consumed, g.Window
+		return
+	}
 	s.granted = max(s.granted, g.Total)
 	if g.Consumed >= s.consumed && g.Window > 0 {
 		s.consumed, s.window = g.Consumed, g.Window
@@ -40,7 +44,7 @@ func (s *Sender) CanSend(n int64) bool {
 	if s.end != Open || s.window == 0 {
 		return false
 	}
-	return s.sent+n <= s.granted || s.sent == s.consumed
+	return s.sent+n <= s.granted || s.sent == s.consumed && !off[oversize]
 }
 
 // Send records a batch of n bytes and returns its sequence number. It panics when CanSend(n) is false: the caller would
