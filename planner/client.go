@@ -92,7 +92,7 @@ type Options struct {
 	Tables     map[string]string // table name to a file or a glob of Parquet, CSV or JSON files
 	// ReplicateBytes is the size up to which a scanned table is read whole by
 	// every task, and BroadcastBytes that up to which one side of a join is sent
-	// to every task; both are estimates. Nil: the defaults.
+	// to every task, and rows that are to be sorted to one; all are estimates. Nil: the defaults.
 	ReplicateBytes *int64
 	BroadcastBytes *int64
 	Label          string // shown in the job list in place of the SQL

@@ -187,6 +187,7 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 		Partitions:     partitions,
 		ReplicateBytes: dist.DefaultReplicateBytes,
 		BroadcastBytes: dist.DefaultBroadcastBytes,
+		SortBytes:      dist.DefaultSortBytes,
 		Rows: func(n plan.Node) (float64, bool) {
 			r, ok := rows[n]
 			return float64(r), ok
@@ -203,7 +204,7 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 		o.ReplicateBytes = *v
 	}
 	if v := req.Options.BroadcastBytes; v != nil {
-		o.BroadcastBytes = *v
+		o.BroadcastBytes, o.SortBytes = *v, min(o.SortBytes, *v)
 	}
 	placed, err := dist.Place(root, o)
 	if err != nil {

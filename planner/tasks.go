@@ -36,7 +36,9 @@ func (r *run) nodeOf(s *dist.Stage, task int) actors.NodeID {
 func (r *run) edge(e *dist.Edge) *shuffle.Edge {
 	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: mode(e, r.mode)}
 	for i := range e.From.Tasks {
-		out.Producers = append(out.Producers, r.nodeOf(e.From, i))
+		if e.Writes(i) {
+			out.Producers = append(out.Producers, r.nodeOf(e.From, i))
+		}
 	}
 	if e.To == nil {
 		out.Consumers = []actors.NodeID{r.service.node.ID()}
@@ -102,6 +104,9 @@ func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
 		})
 	}
 	for _, e := range s.Outputs {
+		if !e.Writes(i) {
+			continue
+		}
 		out, err := r.output(e, f, i)
 		if err != nil {
 			return nil, err
@@ -118,11 +123,14 @@ func (r *run) output(e *dist.Edge, f *dist.Fragment, producer int) (*wire.Output
 		return nil, err
 	}
 	out := &wire.Output{Edge: edge, Producer: uint32(producer), Route: wire.RouteKind_TO}
+	if e.Source > 0 {
+		out.Producer = 0 // the edge's only one
+	}
 	for _, c := range e.Keep {
 		out.Columns = append(out.Columns, uint32(c))
 	}
 	switch e.Kind {
-	case dist.Hash:
+	case dist.Hash, dist.Range:
 		out.Route, out.Column = wire.RouteKind_BY_COLUMN, uint32(f.Routing[e])
 	case dist.Broadcast:
 		out.Route = wire.RouteKind_TO_ALL

@@ -15,9 +15,9 @@ func Check(p *Plan) error {
 	if p.Result == nil || p.Result.To != nil {
 		return fmt.Errorf("dist: the plan has no edge to the client")
 	}
-	seen := map[*Stage]bool{}
+	seen, sampled := map[*Stage]bool{}, map[*Stage]bool{}
 	for _, s := range p.Stages {
-		c := checker{stage: s, partitions: p.Partitions, seen: seen}
+		c := checker{stage: s, partitions: p.Partitions, seen: seen, sampled: sampled}
 		if err := c.check(); err != nil {
 			return fmt.Errorf("dist: stage %d: %w", s.ID, err)
 		}
@@ -33,7 +33,10 @@ type checker struct {
 	stage      *Stage
 	partitions int
 	seen       map[*Stage]bool
+	sampled    map[*Stage]bool // what it gives depends on a sample
 	inputs     []*Edge
+	ordered    []*Edge // inputs that are read one after the other
+	fromSample bool
 }
 
 func (c *checker) check() error {
@@ -53,6 +56,14 @@ func (c *checker) check() error {
 		d = Distribution{Kind: Single}
 	}
 	s.Dist = d
+	if err := c.sampling(); err != nil {
+		return err
+	}
+	if len(c.ordered) > 0 {
+		if err := c.keepsOrder(); err != nil {
+			return err
+		}
+	}
 	for _, e := range s.Inputs {
 		if !slices.Contains(c.inputs, e) {
 			return fmt.Errorf("edge %d is sent and never read", e.ID)
@@ -84,6 +95,10 @@ func (c *checker) output(e *Edge) error {
 		if slices.ContainsFunc(e.Keys, plan.IsVolatile) {
 			return fmt.Errorf("hash by a volatile key")
 		}
+	case Range:
+		return c.rangeEdge(e)
+	case InOrder:
+		return fmt.Errorf("tasks in order are read by an edge from each")
 	case Forward:
 		if readers != e.From.Tasks {
 			return fmt.Errorf("forward from %d tasks to %d", e.From.Tasks, readers)
@@ -112,6 +127,11 @@ func (c *checker) derive(n plan.Node, root bool) (Distribution, error) {
 	case *Exchange, *SharedRef:
 		return Distribution{}, fmt.Errorf("%T inside a stage", n)
 	}
+	if set, ok := n.(*plan.SetOp); ok {
+		if err := c.inOrder(set); err != nil {
+			return Distribution{}, err
+		}
+	}
 	children := n.Children()
 	in := make([]Distribution, len(children))
 	for i, child := range children {
@@ -136,6 +156,13 @@ func (c *checker) derive(n plan.Node, root bool) (Distribution, error) {
 	case !spread:
 		return c.replicated(n)
 	}
+	switch n := n.(type) {
+	case *plan.Sample: // some of the rows, whichever
+		c.fromSample = true
+		return Distribution{Kind: Partitioned}, nil
+	case *plan.OrderBy:
+		return c.sorted(n)
+	}
 	return partitioned(n, in)
 }
 
@@ -147,7 +174,11 @@ func (c *checker) input(e *Edge) (Distribution, error) {
 	if slices.Contains(c.inputs, e) {
 		return Distribution{}, fmt.Errorf("edge %d is read twice", e.ID)
 	}
+	if e.Source > 0 && !slices.Contains(c.ordered, e) {
+		return Distribution{}, fmt.Errorf("edge %d has the rows of one task of several", e.ID)
+	}
 	c.inputs = append(c.inputs, e)
+	c.fromSample = c.fromSample || c.sampled[e.From]
 	if c.stage.Tasks == 1 && e.Kind != Forward {
 		return Distribution{Kind: Single}, nil
 	}
@@ -156,7 +187,7 @@ func (c *checker) input(e *Edge) (Distribution, error) {
 		return hashed(e.Keys), nil
 	case Broadcast:
 		return Distribution{Kind: Replicated}, nil
-	case Pin:
+	case Pin, Range:
 		return Distribution{Kind: Partitioned}, nil
 	case Forward:
 		if e.From.Tasks == 1 {

@@ -36,9 +36,7 @@ func finishes(n, op plan.Node) bool {
 		return ok && op.On == nil && n.On == nil
 	case *plan.TopN:
 		n, ok := n.(*plan.TopN)
-		return ok && op.Offset == 0 && n.Limit+n.Offset >= n.Limit && n.Limit+n.Offset <= op.Limit && slices.EqualFunc(n.Keys, op.Keys, func(a, b plan.Order) bool {
-			return a.Desc == b.Desc && a.NullsFirst == b.NullsFirst && canonical(a.Expr) == canonical(b.Expr)
-		})
+		return ok && op.Offset == 0 && n.Limit+n.Offset >= n.Limit && n.Limit+n.Offset <= op.Limit && sameOrder(n.Keys, op.Keys)
 	case *plan.Limit:
 		n, ok := n.(*plan.Limit)
 		if !ok || op.Offset.Set || !counted(op.Limit) || !counted(n.Limit) || n.Offset.Set && !counted(n.Offset) {

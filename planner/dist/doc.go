@@ -20,6 +20,11 @@
 // [Check], which derives the distributions again from nothing but the stages,
 // to notice when it does not.
 //
+// A sort of many rows whose order is the result's is by ranges: the bounds come
+// from a sample, which decides only which task sorts a row, and the last stage
+// takes the tasks' rows one after the other. [Check] lets a sample decide nothing
+// else, and the order be lost nowhere.
+//
 // # What is not distributed
 //
 // An operator that this package has no rule for gets all its input in one task;

@@ -29,8 +29,12 @@ func Explain(p *Plan, mode func(*Edge) string, detail func(*Stage) []string) str
 			if e.To != nil {
 				to = fmt.Sprintf("stage %d", e.To.ID)
 			}
-			fmt.Fprintf(&b, "  => edge %d to %s: %s%s, %s, ~%s rows, ~%s\n",
-				e.ID, to, e.Kind, keyText(e), mode(e), count(e.Rows), size(e.Bytes()))
+			kind := e.Kind.String() + keyText(e)
+			if e.Source > 0 {
+				kind += fmt.Sprintf(" from task %d", e.Source-1)
+			}
+			fmt.Fprintf(&b, "  => edge %d to %s: %s, %s, ~%s rows, ~%s\n",
+				e.ID, to, kind, mode(e), count(e.Rows), size(e.Bytes()))
 		}
 		explainNode(&b, s.Root, 1, p, s)
 		if detail != nil {
@@ -46,12 +50,18 @@ func Explain(p *Plan, mode func(*Edge) string, detail func(*Stage) []string) str
 }
 
 func keyText(e *Edge) string {
-	if e.Kind != Hash {
+	var keys []string
+	switch e.Kind {
+	case Hash:
+		for _, k := range e.Keys {
+			keys = append(keys, canonical(k))
+		}
+	case Range:
+		for _, k := range e.Order {
+			keys = append(keys, canonical(k.Expr))
+		}
+	default:
 		return ""
-	}
-	keys := make([]string, len(e.Keys))
-	for i, k := range e.Keys {
-		keys[i] = canonical(k)
 	}
 	return "(" + strings.Join(keys, ", ") + ")"
 }

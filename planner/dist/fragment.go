@@ -14,7 +14,7 @@ import (
 type Fragment struct {
 	SQL     string
 	Types   []string      // DuckDB types of the columns
-	Routing map[*Edge]int // Hash edges: the column that holds the partition number
+	Routing map[*Edge]int // Hash and Range edges: the column that holds the partition number
 	Inputs  []*Input      // with the views that the text reads
 	Files   []string      // that the text reads
 }
@@ -50,12 +50,16 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 	}
 	var extra []plan.Expr
 	for _, e := range s.Outputs {
-		if e.Kind != Hash {
+		if e.Kind != Hash && e.Kind != Range {
 			continue
 		}
 		f.Routing[e] = len(exprs) + len(extra)
 		f.Types = append(f.Types, plan.UInteger.String())
-		extra = append(extra, partition(e.Keys, partitions))
+		if e.Kind == Range {
+			extra = append(extra, e.Keys[0])
+		} else {
+			extra = append(extra, partition(e.Keys, partitions))
+		}
 	}
 	// Partition numbers are of the values as they are here, not as they travel.
 	if !same {

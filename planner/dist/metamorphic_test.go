@@ -126,3 +126,32 @@ func TestDistinctValuesApart(t *testing.T) {
 	}
 	require.Equal(t, 3, distinct)
 }
+
+// A sort of many rows is spread over the tasks by ranges of its keys.
+func TestSortByRanges(t *testing.T) {
+	r, db := setup(t)
+	sql := "SELECT id, g, s FROM big ORDER BY g DESC NULLS LAST, id"
+	o := dist.Options{Partitions: 3}
+	p, files := r.Place(sql, o)
+	text := dist.Explain(p, func(*dist.Edge) string { return "" }, nil)
+	for _, want := range []string{"range(", "gather from task 0", "gather from task 2", "broadcast"} {
+		require.Contains(t, text, want)
+	}
+	var sorted *dist.Stage
+	for _, s := range p.Stages {
+		if _, ok := s.Root.(*plan.OrderBy); ok {
+			sorted = s
+		}
+	}
+	require.Equal(t, 3, sorted.Tasks)
+	require.Len(t, sorted.Outputs, 3)
+	for _, e := range sorted.Outputs {
+		require.False(t, e.Waits())
+	}
+	r.Same(sql, r.Rows(db, sql), r.Run(p, files), true, o)
+	// What is small is sorted by one task.
+	o.SortBytes = 1 << 30
+	p, files = r.Place(sql, o)
+	require.NotContains(t, dist.Explain(p, func(*dist.Edge) string { return "" }, nil), "range(")
+	r.Same(sql, r.Rows(db, sql), r.Run(p, files), true, o)
+}

@@ -17,17 +17,20 @@ const (
 	Broadcast                     // to every task
 	Pin                           // to the first task of a partitioned stage
 	Forward                       // from task i to task i
+	Range                         // to the task whose range of sort keys the row is in
+	InOrder                       // to the only task of a single stage, from one task after the other
 )
 
 func (k ExchangeKind) String() string {
-	return [...]string{"gather", "hash", "broadcast", "pin", "forward"}[k]
+	return [...]string{"gather", "hash", "broadcast", "pin", "forward", "range", "in order"}[k]
 }
 
 // Exchange moves its child's rows to other tasks.
 type Exchange struct {
 	Child plan.Node
 	Kind  ExchangeKind
-	Keys  []plan.Expr  // Hash: over the child's output
+	Keys  []plan.Expr  // Hash: over the child's output; Range: the number of the range
+	Order []plan.Order // Range: by which the ranges are in order, over the child's output
 	From  Distribution // the child's
 	Rows  float64      // estimate
 }

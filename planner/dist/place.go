@@ -15,6 +15,8 @@ type Options struct {
 	// BroadcastBytes is the estimated size up to which a join's side may be sent to
 	// every task although its rows could be hashed.
 	BroadcastBytes int64
+	// SortBytes is the estimated size up to which rows are sorted by one task.
+	SortBytes int64
 	// Rows gives DuckDB's estimate of an operator's rows.
 	Rows func(plan.Node) (float64, bool)
 	// FileBytes gives the uncompressed bytes and the number of all rows of files.
@@ -25,6 +27,7 @@ type Options struct {
 const (
 	DefaultReplicateBytes int64 = 1 << 20
 	DefaultBroadcastBytes int64 = 64 << 20
+	DefaultSortBytes      int64 = 256 << 20
 )
 
 // Placed is a plan with exchanges.
@@ -43,7 +46,7 @@ func Place(root plan.Node, o Options) (*Placed, error) {
 	if err := needsSession(root); err != nil {
 		return nil, err
 	}
-	p := &placer{o: o, ctes: map[int]*cte{}, delims: map[int]*Shared{}}
+	p := &placer{o: o, ctes: map[int]*cte{}, delims: map[int]*Shared{}, last: lastSort(root)}
 	out, err := p.place(root)
 	if err != nil {
 		return nil, err
@@ -58,6 +61,7 @@ type placer struct {
 	delims map[int]*Shared // the distinct values of a DelimJoin, by its ID
 	shared []*Shared
 	notes  []string
+	last   *plan.OrderBy // whose order is the result's, or nil
 
 	keptParts int // of recursions
 }
@@ -97,7 +101,7 @@ func (p *placer) place(n plan.Node) (placed, error) {
 	case *plan.Cross:
 		return p.cross(n)
 	case *plan.OrderBy:
-		return p.gathered(n, "")
+		return p.sort(n)
 	case *plan.TopN:
 		return p.topN(n)
 	case *plan.Limit:

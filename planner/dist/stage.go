@@ -25,11 +25,14 @@ type Stage struct {
 
 // Edge is an exchange between two stages, or from the last stage to the client.
 type Edge struct {
-	ID   int
-	From *Stage
-	To   *Stage // nil: the client
-	Kind ExchangeKind
-	Keys []plan.Expr // Hash: over From's output
+	ID    int
+	From  *Stage
+	To    *Stage // nil: the client
+	Kind  ExchangeKind
+	Keys  []plan.Expr  // Hash: over From's output; Range: the number of the range
+	Order []plan.Order // Range: by which the ranges are in order, over From's output
+	// Source, when not 0, is the number from 1 of the only task that writes the edge.
+	Source int
 	// Types are the types of From's output, Keep the columns of it that are sent.
 	Types []plan.Type
 	Keep  []int
@@ -56,7 +59,14 @@ func (e *Edge) Bytes() float64 {
 // Waits reports whether the edge must take all of its producers' rows although a
 // reader takes none: its stage feeds other edges too, whose readers may have to
 // be served first, or its rows go to several readers that each have their own order.
-func (e *Edge) Waits() bool { return len(e.From.Outputs) > 1 || e.Kind == Broadcast && e.Readers() > 1 }
+// A task whose rows nobody else writes to the same place has one output, and has
+// read all its input before the first row of it, for it sorts.
+func (e *Edge) Waits() bool {
+	return len(e.From.Outputs) > 1 && e.Source == 0 || e.Kind == Broadcast && e.Readers() > 1
+}
+
+// Writes reports whether a task of From, from 0, writes the edge.
+func (e *Edge) Writes(task int) bool { return e.Source == 0 || e.Source == task+1 }
 
 // Cut cuts a placed plan at its exchanges.
 func Cut(p *Placed, partitions int) *Plan {
@@ -100,7 +110,12 @@ func (c *cutter) fragment(n plan.Node, to *Stage) plan.Node {
 			return &Input{Edge: c.edge(c.stages[ref.Shared], to, n.Kind, n.Keys, n.Rows)}
 		}
 		from := c.stage(n.Child, n.From, "")
-		return &Input{Edge: c.edge(from, to, n.Kind, n.Keys, n.Rows)}
+		if n.Kind == InOrder {
+			return c.inOrder(from, to, n.Rows)
+		}
+		e := c.edge(from, to, n.Kind, n.Keys, n.Rows)
+		e.Order = n.Order
+		return &Input{Edge: e}
 	case *SharedRef:
 		from := c.stages[n.Shared]
 		kind := Forward
@@ -119,6 +134,20 @@ func (c *cutter) fragment(n plan.Node, to *Stage) plan.Node {
 		cut[i] = c.fragment(children[i], to)
 	}
 	return n.WithChildren(cut)
+}
+
+// inOrder reads the tasks of a stage one after the other, through an edge from each.
+func (c *cutter) inOrder(from, to *Stage, rows float64) plan.Node {
+	all := &plan.SetOp{Kind: plan.Union, All: true, Out: from.Root.Types()}
+	for i := range from.Tasks {
+		e := c.edge(from, to, Gather, nil, rows/float64(from.Tasks))
+		e.Source = i + 1
+		all.Inputs = append(all.Inputs, &Input{Edge: e})
+	}
+	if len(all.Inputs) == 1 {
+		return all.Inputs[0]
+	}
+	return all
 }
 
 func (c *cutter) edge(from, to *Stage, kind ExchangeKind, keys []plan.Expr, rows float64) *Edge {

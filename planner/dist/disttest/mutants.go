@@ -30,11 +30,12 @@ const (
 	wronglyDone    = "completed wrongly"
 	takenForWhole  = "partial taken for whole"
 	wholeEachScans = "shared scan whole"
+	outOfOrder     = "sorted ranges out of order"
 )
 
 // Fatal reports whether no such mutant gives the right rows, whatever the plan.
 func (m Mutant) Fatal() bool {
-	return slices.Contains([]string{Removed, wronglyDone, takenForWhole, wholeEachScans}, m.Kind)
+	return slices.Contains([]string{Removed, wronglyDone, takenForWhole, wholeEachScans, outOfOrder}, m.Kind)
 }
 
 // Mutants gives the mutants of a plan of several partitions: each with one
@@ -53,6 +54,7 @@ func Mutants(p *dist.Plan) []Mutant {
 			m.scans(s)
 		}
 		m.completions(s)
+		m.order(s)
 	}
 	return m.out
 }
@@ -162,6 +164,27 @@ func (m *mutants) siblings(s *dist.Stage) {
 					}
 				}
 				return func() { a.Kind, b.Kind, a.Keys, b.Keys = ak, bk, aKeys, bKeys }
+			})
+		}
+	}
+}
+
+// order adds mutants in which sorted ranges do not stay in order.
+func (m *mutants) order(s *dist.Stage) {
+	for i, e := range s.Outputs {
+		if e.Kind == dist.Range {
+			m.add(outOfOrder, e, fmt.Sprintf("edge %d: ranges of the other order", e.ID), func() func() {
+				old := e.Order
+				e.Order = append([]plan.Order{}, old...)
+				e.Order[0].Desc = !e.Order[0].Desc
+				return func() { e.Order = old }
+			})
+		}
+		if e.Source > 0 && e.Source < len(s.Outputs) {
+			next := s.Outputs[i+1]
+			m.add(outOfOrder, e, fmt.Sprintf("edges %d and %d have each other's rows", e.ID, next.ID), func() func() {
+				e.Source, next.Source = next.Source, e.Source
+				return func() { e.Source, next.Source = next.Source, e.Source }
 			})
 		}
 	}

@@ -78,8 +78,14 @@ func (t *tracer) trace(n plan.Node) (way, error) {
 		}), nil
 	case *plan.Filter:
 		return in[0].rewritten(func(k []plan.Expr) []plan.Expr { return renamed(k, n.Keep, 0) }), nil
-	case *plan.Unnest:
+	case *plan.Unnest, *plan.Sample:
 		return in[0], nil
+	case *plan.OrderBy: // dist.Check sees to the order of the tasks
+		if p, ok := n.Child.(*plan.Project); ok {
+			if e, ok := p.Child.(*dist.Input); ok && e.Edge.Kind == dist.Range {
+				return way{}, nil
+			}
+		}
 	case *plan.Window:
 		for _, w := range n.Exprs {
 			if !in[0].together(w.Partitions) {

@@ -273,7 +273,9 @@ func (r *Rig) task(p *dist.Plan, s *dist.Stage, task int, files map[string]dist.
 			queues[e] = make([][]arrow.RecordBatch, e.Readers())
 		}
 		for _, b := range batches {
-			r.send(e, f, task, b, queues[e])
+			if e.Writes(task) {
+				r.send(e, f, task, b, queues[e])
+			}
 		}
 	}
 	return nil
@@ -299,7 +301,7 @@ func (r *Rig) send(e *dist.Edge, f *dist.Fragment, task int, b arrow.RecordBatch
 		for reader := range to {
 			give(reader, 0, b.NumRows())
 		}
-	case dist.Hash:
+	case dist.Hash, dist.Range:
 		route := b.Column(f.Routing[e]).(*array.Uint32)
 		for i := range b.NumRows() {
 			give(int(route.Value(int(i))), i, i+1)
