@@ -68,6 +68,13 @@ func (c *channel) idle() bool {
 	return c.tx.Idle()
 }
 
+// taken is the bytes that the reader is known to have taken.
+func (c *channel) taken() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tx.Taken()
+}
+
 // trySend takes credit for a batch of n bytes.
 func (c *channel) trySend(n int64) (seq uint64, ok bool) {
 	c.mu.Lock()

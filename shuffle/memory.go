@@ -21,7 +21,7 @@ type usage struct {
 }
 
 func newUsage(limit int64, batch int64) *usage {
-	return &usage{limit: limit, in: credit.NewBudget(limit/2, 3*batch)}
+	return &usage{limit: limit, in: credit.NewBudget(limit/2, 4*batch)}
 }
 
 // update runs f on the budget for incoming bytes.

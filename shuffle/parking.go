@@ -1,7 +1,9 @@
 package shuffle
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -16,8 +18,9 @@ import (
 // one is empty for it, and go on to the next join; its neighbour reads that input first. Then the writers of the first input
 // wait for the one task, those of the next input for the other, and each task waits for rows that its writers hold back:
 // no one would ever go on. So a writer that is full does not wait while one of its readers has taken everything and another
-// one takes nothing. A reader that waits thus always gets what its writers have, and by induction from the scans upwards
-// every task goes on.
+// one takes nothing, or next to nothing: it writes what it has for that one to a file. What waits for the network, or for a
+// reader that takes about as much as others, stays in memory. A reader that waits thus always gets what its writers have, and by
+// induction from the scans upwards every task goes on.
 type parking struct {
 	file  *spillFile  // of this writer; nil before it is needed
 	since time.Time   // when the jam was first seen; zero: there is none
@@ -47,31 +50,78 @@ func (k *parking) calm() {
 // jammed says whether it is time to park. If one reader waits for another one it makes sure that the writer looks again.
 func (s *streamSink) jammed() bool {
 	k := &s.parking
-	parked := false
 	k.lanes = k.lanes[:0]
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		n := credit.Lane{Shut: l.shut, Pending: l.fifo.len() > 0, Parked: l.parked.len() > 0}
-		n.Idle = !n.Shut && !n.Pending && !n.Parked && l.ch.idle()
+		n := credit.Lane{Shut: l.shut, Pending: l.stalled(), Parked: l.parked.len() > 0}
+		n.Idle = !n.Shut && l.empty() && l.ch.idle()
 		k.lanes = append(k.lanes, n)
-		parked = parked || n.Parked
 	}
 	switch {
 	case without(disorder) || !credit.Jammed(k.lanes):
 		k.calm()
 		return false
-	case parked: // the jam lasts
+	case len(s.behind()) > 0:
 		return true
-	case k.since.IsZero():
+	case k.since.IsZero() || time.Since(k.since) >= jamPatience: // a new jam, or one in which every reader took enough
+		k.calm()
 		k.since = time.Now()
+		for i := range s.lanes {
+			s.lanes[i].taken = s.lanes[i].ch.taken()
+		}
 		k.alarm = time.AfterFunc(jamPatience, func() { poke(s.w.wake) })
-		return false
 	}
-	return time.Since(k.since) >= jamPatience
+	return false
 }
 
-// park writes everything that waits for credit to disk.
-func (s *streamSink) park() error {
+// stalled says that a piece in memory waits for credit.
+func (l *lane) stalled() bool { return l.starved && l.fifo.len() > 0 }
+
+// farBehind is how much less than the fastest reader one takes in a jam that keeps others waiting: nothing, or so many times less.
+const farBehind = 8
+
+// behind is the stalled lanes of readers that are far behind in a jam, now or before; most of what waits first.
+func (s *streamSink) behind() []int {
+	late := !s.parking.since.IsZero() && time.Since(s.parking.since) >= jamPatience
+	most := int64(0)
+	for i := range s.lanes {
+		most = max(most, s.lanes[i].progress())
+	}
+	var lanes []int
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		if l.stalled() && (l.parked.len() > 0 || late && (l.progress() == 0 || l.progress() < most/farBehind)) {
+			lanes = append(lanes, i)
+		}
+	}
+	slices.SortStableFunc(lanes, func(a, b int) int { return cmp.Compare(s.lanes[b].held(), s.lanes[a].held()) })
+	return lanes
+}
+
+// progress is the bytes that the reader took since the jam began.
+func (l *lane) progress() int64 { return l.ch.taken() - l.taken }
+
+// held is the bytes in memory that wait.
+func (l *lane) held() (n int64) {
+	for _, p := range l.fifo.items[l.fifo.head:] {
+		n += p.size
+	}
+	return n
+}
+
+// waiting is the lanes with anything in memory.
+func (s *streamSink) waiting() (lanes []int) {
+	for i := range s.lanes {
+		if s.lanes[i].fifo.len() > 0 {
+			lanes = append(lanes, i)
+		}
+	}
+	return lanes
+}
+
+// park writes what waits on these lanes to disk. It leaves no more than half of limit, if it can, so that what comes next need
+// not wait for a disk again at once.
+func (s *streamSink) park(lanes []int, limit int64) error {
 	k := &s.parking
 	if k.file == nil {
 		f, err := s.w.job.newFile(s.w.s, fileKey{s.w.edge.ID, uint32(s.producer)})
@@ -80,7 +130,10 @@ func (s *streamSink) park() error {
 		}
 		k.file = f
 	}
-	for i := range s.lanes {
+	for _, i := range lanes {
+		if s.bytes <= limit/2 {
+			break
+		}
 		if err := s.parkLane(&s.lanes[i]); err != nil {
 			return fmt.Errorf("shuffle: mode %s: %w", Streaming, err)
 		}
@@ -133,6 +186,7 @@ func (s *streamSink) sendParked(l *lane) (bool, error) {
 	p := *l.parked.front()
 	seq, ok := l.ch.trySend(p.ref.Size)
 	if !ok {
+		l.starved = true
 		return false, nil
 	}
 	data, err := s.parking.file.read(s.w.s.mem, p.ref)

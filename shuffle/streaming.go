@@ -28,6 +28,9 @@ type lane struct {
 	ended bool         // END was sent
 
 	parked fifo[parkedPiece] // waits for credit on disk, before fifo
+
+	starved bool  // as of the last pump: what is first waits for credit, not for the network
+	taken   int64 // what the reader had taken when the jam began
 }
 
 // empty says that nothing waits for credit.
@@ -115,6 +118,7 @@ func (s *streamSink) add(l *lane, p piece) error {
 
 // pump sends of a lane what its credit allows.
 func (s *streamSink) pump(l *lane) error {
+	l.starved = false
 	for !l.empty() {
 		window, end, err := l.ch.look()
 		switch {
@@ -124,6 +128,7 @@ func (s *streamSink) pump(l *lane) error {
 			s.shut(l)
 			return nil
 		case window == 0:
+			l.starved = true
 			return nil
 		}
 		if l.parked.len() > 0 {
@@ -170,6 +175,7 @@ func (s *streamSink) sendNear(l *lane, p *piece) (bool, error) {
 	cost := max(p.size, 1)
 	seq, ok := l.ch.trySend(cost)
 	if !ok {
+		l.starved = true
 		return false, nil
 	}
 	it := streamItem{producer: s.producer, cost: cost, batch: p.batch}
@@ -196,6 +202,7 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	blk, sum := p.enc.block, p.enc.sum
 	seq, ok := l.ch.trySend(blk.size)
 	if !ok {
+		l.starved = true
 		return false, nil
 	}
 	s.w.sent(p.rows, p.size)
@@ -218,8 +225,15 @@ func (s *streamSink) settle(limit int64) error {
 		if s.bytes <= limit {
 			return nil
 		}
-		if s.jammed() || s.w.relieved.Load() {
-			if err := s.park(); err != nil {
+		var park []int
+		switch {
+		case s.w.relieved.Load(): // it must not wait, whatever for
+			park = s.waiting()
+		case s.jammed():
+			park = s.behind()
+		}
+		if len(park) > 0 {
+			if err := s.park(park, limit); err != nil {
 				return err
 			}
 			continue
@@ -298,12 +312,12 @@ func (s *streamSink) abort(err error) {
 func (s *streamSink) held() int64 { return s.bytes }
 
 func (s *streamSink) done() bool {
-	if s.gone < len(s.lanes) {
-		for i := range s.lanes {
-			s.wants(i)
+	for i := range s.lanes { // most often the first one is still there
+		if s.wants(i) {
+			return false
 		}
 	}
-	return s.gone == len(s.lanes)
+	return true
 }
 
 func (s *streamSink) wants(p int) bool {

@@ -163,8 +163,8 @@ func (w *Writer) account() {
 	w.held = now
 	w.holds.Store(now)
 	w.n.PeakQueued = max(w.n.PeakQueued, now)
-	// Builders allocate up to twice what they hold; half of the share is theirs.
-	target := w.share / 4 / int64(w.rows.Partitions())
+	// What builders hold is half of that on average: they empty one after another.
+	target := w.share / 2 / int64(w.rows.Partitions())
 	w.rows.SetTarget(min(int64(w.s.cfg.BatchBytes), max(target, 1<<10)))
 }
 

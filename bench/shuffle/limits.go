@@ -47,7 +47,7 @@ func measureLimits(o *Options, s shape, in *input) (l Limits, err error) {
 
 // kernel scatters the input into batches of the size that a writer would make, and drops them.
 func kernel(o *Options, s shape, in *input, threads int, bytes int64) (float64, error) {
-	target := o.Memory * 3 / 8 / int64(o.Producers) / 4 / int64(s.Partitions)
+	target := o.Memory * 3 / 8 / int64(o.Producers) / 2 / int64(s.Partitions)
 	target = min(1<<20, max(target, 1<<10))
 	mem := block.NewPool()
 	schema := s.schema()

@@ -20,6 +20,7 @@ type Options struct {
 	Modes        []exchange.Mode // default all
 	Processes    int             // 1 to 3; default 1
 	Runs         int             // of each mode, interleaved; default 3
+	Slow         int             // the reader of partition 0 is so many times slower than the others; default 0, it is not
 
 	Memory      int64  // of exchanges, a node; default 256 MiB
 	StoreMemory int64  // of the object store, a node; default 1 GiB
@@ -65,6 +66,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("bench: %d processes; give 1, 2 or 3", o.Processes)
 	case o.Processes > 1 && o.Spawn == nil:
 		return errors.New("bench: nothing starts further processes")
+	case o.Slow < 0 || o.Slow == 1 || o.Slow > 0 && o.Partitions < 2:
+		return fmt.Errorf("bench: a reader %d times slower than the others; give at least 2, and 2 partitions", o.Slow)
 	case o.Runs < 1:
 		return fmt.Errorf("bench: %d runs; give at least 1", o.Runs)
 	}
@@ -127,6 +130,12 @@ type Result struct {
 	// OfLimitPerCore is the same of processor time: within a process the kernel's, between processes that of the
 	// kernel and of TCP for the bytes that cross. 0 for disk.
 	OfLimitPerCore float64 `json:"of_limit_per_core"`
+
+	// With a slow reader: its factor, the time until all others had everything, and their speed beside that of a run
+	// without a slow one just before.
+	Slow          int     `json:"slow_factor,omitempty"`
+	OthersSeconds float64 `json:"others_seconds,omitempty"`
+	OthersSpeed   float64 `json:"others_speed,omitempty"`
 
 	PeakRSSMiB      float64 `json:"peak_rss_mib"`      // of all processes together
 	ExchangePeakMiB float64 `json:"exchange_peak_mib"` // of the node that used most

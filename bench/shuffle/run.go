@@ -52,7 +52,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			o.Progress("round %d of %d: %s", i+1, o.Runs, mode)
 			debug.FreeOSMemory()
 			before := limits.Spin()
-			r, err := c.measure(ctx, &o, s, mode)
+			r, err := c.measure(ctx, &o, s, mode, slow{})
+			if err == nil && o.Slow > 0 {
+				r, err = c.measureSlow(ctx, &o, s, mode, r)
+			}
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -70,8 +73,22 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	return report, nil
 }
 
-// measure runs one exchange.
-func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchange.Mode) (r Result, err error) {
+// measureSlow runs the exchange again with a slow reader, after a run without.
+func (c *cluster) measureSlow(ctx context.Context, o *Options, s shape, mode exchange.Mode, without Result) (Result, error) {
+	share := float64(without.Bytes) / float64(o.Partitions)
+	r, err := c.measure(ctx, o, s, mode, slow{
+		Rate: max(1, int64(share/without.Seconds)/int64(o.Slow)),
+		For:  time.Duration(5*without.Seconds*float64(time.Second)) + time.Second,
+	})
+	r.Slow = o.Slow
+	if err == nil {
+		r.OthersSpeed = without.OthersSeconds / r.OthersSeconds
+	}
+	return r, err
+}
+
+// measure runs one exchange. The reader of partition 0 is as slow as it is told.
+func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchange.Mode, first slow) (r Result, err error) {
 	r = Result{
 		Mode: mode, Processes: o.Processes, Producers: o.Producers, Partitions: o.Partitions,
 		RowsPerBatch: o.RowsPerBatch, Columns: o.Columns, Skew: o.Skew, ExchangeMiB: mib(o.Memory),
@@ -96,7 +113,11 @@ func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchang
 		all = append(all, actors.TaskSpec{Func: "produce", Arg: arg, Node: node})
 	}
 	for p, node := range edge.Consumers {
-		all = append(all, actors.TaskSpec{Func: "consume", Arg: encode(run{Shape: s, Edge: data, Index: p}), Node: node})
+		arg := run{Shape: s, Edge: data, Index: p}
+		if p == 0 {
+			arg.Slow = first
+		}
+		all = append(all, actors.TaskSpec{Func: "consume", Arg: encode(arg), Node: node})
 	}
 	if _, err := wait(ctx, job, prepare); err != nil {
 		return r, err
@@ -117,6 +138,9 @@ func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchang
 	r.Seconds = elapsed.Seconds()
 	if err := r.count(o, s, results); err != nil {
 		return r, err
+	}
+	for _, d := range results[o.Producers+min(1, o.Partitions-1):] {
+		r.OthersSeconds = max(r.OthersSeconds, d.Took.Seconds())
 	}
 	for p, at := range edge.Consumers {
 		for _, from := range edge.Producers {
@@ -210,6 +234,9 @@ func summarize(o *Options, runs []Result, l Limits) Result {
 		r.PeakRSSMiB = max(r.PeakRSSMiB, x.PeakRSSMiB)
 		r.ExchangePeakMiB = max(r.ExchangePeakMiB, x.ExchangePeakMiB)
 		r.Watchdog = max(r.Watchdog, x.Watchdog)
+	}
+	if r.Slow == 0 {
+		r.OthersSeconds = 0 // only something beside a slow one
 	}
 	r.Limits = l
 	r.GBps = float64(r.Bytes) / 1e9 / r.Seconds

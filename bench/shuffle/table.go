@@ -45,6 +45,14 @@ func (r *Report) WriteTable(w io.Writer) {
 		})
 	}
 	t.Render()
+	if first.Slow > 0 {
+		fmt.Fprintf(w, "\nThe reader of partition 0 was %d times slower than the others. These had everything after:\n", first.Slow)
+		for _, x := range r.Results {
+			if x.Error == "" {
+				fmt.Fprintf(w, "  %s: %.3f s, at %.0f %% of their speed without a slow one\n", x.Mode, x.OthersSeconds, 100*x.OthersSpeed)
+			}
+		}
+	}
 	if len(failed) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(failed, "\n"))
 	}

@@ -1,11 +1,13 @@
 package shuffle
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -30,6 +32,23 @@ type run struct {
 	Edge  []byte
 	Index int   // of the producer, or the partition
 	Rows  int64 // that a producer writes
+
+	Slow slow // of a reader
+}
+
+// slow bounds what a reader takes, for some time from its start; then it takes the rest as fast as it can, so that a run ends.
+type slow struct {
+	Rate int64 // bytes a second; 0: all it can
+	For  time.Duration
+}
+
+// pause is how long a reader waits after n bytes.
+func (s slow) pause(n int64, start time.Time) time.Duration {
+	left := s.For - time.Since(start)
+	if s.Rate == 0 || left <= 0 {
+		return 0
+	}
+	return min(left, time.Duration(float64(n)/float64(s.Rate)*float64(time.Second)))
 }
 
 // done is the result of one.
@@ -39,6 +58,7 @@ type done struct {
 	Process   limits.Process
 	Stats     exchange.Stats
 	Spilled   int64 // by the object store
+	Took      time.Duration
 }
 
 // tasks are the functions that nodes run.
@@ -128,6 +148,21 @@ func (w *worker) produce(tc *actors.TaskContext, r *run) (*done, error) {
 	return &done{Rows: r.Rows, Sum: sum, Counters: n}, err
 }
 
+// sleep waits without a slot, as a reader would that is slow because of something else than its core.
+func sleep(tc *actors.TaskContext, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	return tc.Yield(func() error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-tc.Done():
+			return context.Cause(tc)
+		}
+	})
+}
+
 func (w *worker) consume(tc *actors.TaskContext, r *run) (*done, error) {
 	var e exchange.Edge
 	if err := e.UnmarshalBinary(r.Edge); err != nil {
@@ -138,6 +173,7 @@ func (w *worker) consume(tc *actors.TaskContext, r *run) (*done, error) {
 		return nil, err
 	}
 	d := &done{}
+	start := time.Now()
 	for {
 		b, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -149,8 +185,14 @@ func (w *worker) consume(tc *actors.TaskContext, r *run) (*done, error) {
 		}
 		d.Rows += b.NumRows()
 		d.Sum += sumFirst(b)
+		pause := r.Slow.pause(b.NumRows()*r.Shape.width(), start)
 		b.Release()
+		if err := sleep(tc, pause); err != nil {
+			in.Close()
+			return nil, err
+		}
 	}
+	d.Took = time.Since(start)
 	d.Counters = in.Close()
 	return d, nil
 }

@@ -70,6 +70,7 @@ func benchShuffle() *cobra.Command {
 	flags.StringSliceVar(&modes, "modes", nil, "exchange modes (default all)")
 	flags.IntVar(&o.Processes, "processes", 1, "1: one node; 2: producers here, readers in another process; 3: tasks in all")
 	flags.IntVar(&o.Runs, "runs", 3, "measurements of each mode, interleaved")
+	flags.IntVar(&o.Slow, "slow", 0, "the reader of partition 0 is so many times slower than the others")
 	flags.Var(&memory, "memory", "memory for exchanges, each node")
 	flags.Var(&store, "store-memory", "memory of the object store, each node")
 	flags.StringVar(&o.Dir, "data-dir", "", "where nodes keep files (default: the folder for temporary files)")

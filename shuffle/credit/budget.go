@@ -43,11 +43,12 @@ func (b *Budget) Extend(has int64) (more int64) {
 	return more
 }
 
-// First is the window that each of n channels begins with. A new reader takes an eighth of the free memory at most, so that
-// those that come later do not start with nothing; windows grow to their share as they are used.
-func (b *Budget) First(n int) int64 {
+// First is the window that each of n channels begins with. It leaves their share to the rest of the `all` channels that will
+// be there. A new reader takes an eighth of the free memory at most, so that those of other exchanges that come later do not
+// start with nothing; windows grow to their share as they are used.
+func (b *Budget) First(n, all int) int64 {
 	free := max(0, b.limit-b.held)
-	return max(MinWindow, min(b.Share(), free/8/int64(max(1, n))))
+	return max(MinWindow, min(b.Share(), b.limit/max(1, int64(all)), free/8/int64(max(1, n))))
 }
 
 // Force takes n bytes, whatever the limit: a reserve, or what has already arrived.

@@ -127,7 +127,7 @@ func (w *world) key() string {
 func (s scope) start() *world {
 	w := &world{budget: *NewBudget(s.limit, 1<<20)}
 	for range s.partitions {
-		w.rx = append(w.rx, *NewReceiver(&w.budget, s.producers))
+		w.rx = append(w.rx, *NewReceiver(&w.budget, s.producers, 0))
 	}
 	w.links = make([]link, s.producers*s.partitions)
 	w.queue = make([][]item, s.partitions)

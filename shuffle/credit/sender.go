@@ -61,6 +61,9 @@ func (s *Sender) Send(n int64) uint64 {
 // Idle says that the consumer is there and took everything that was sent.
 func (s *Sender) Idle() bool { return s.end == Open && s.window > 0 && s.sent == s.consumed }
 
+// Taken is the bytes that the consumer is known to have taken.
+func (s *Sender) Taken() int64 { return s.consumed }
+
 // Window is what the channel may hold, 0 before the first grant.
 func (s *Sender) Window() int64 { return s.window }
 
