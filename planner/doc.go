@@ -18,7 +18,8 @@
 //
 // The parts below this package know nothing of clusters: kernel is DuckDB, plan
 // turns DuckDB's plan into a tree and any part of the tree into SQL, dist decides
-// how the tree is distributed, split shares files among tasks.
+// how the tree is distributed, split shares files among tasks, sqltext finds things
+// in the query's own text.
 //
 // # Invariants
 //

@@ -28,7 +28,7 @@ func TestCheckNoticesMutants(t *testing.T) {
 			require.NoError(t, err)
 			var tally disttest.Tally
 			if *long {
-				tally.Most = 1000
+				tally.Most = 3
 			}
 			for i, sql := range queries {
 				for k, o := range disttest.Variants() {
