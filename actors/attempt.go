@@ -69,9 +69,13 @@ func (rt *engine) start(m *core.Start) {
 		a.inst = newInstance(rt, s, m)
 		rt.instances[m.Actor] = a.inst
 	}
-	rt.attempts[a.key()] = a
-	if m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU == 1000 && m.Spec.Opt.Gang == 0 {
-		a.worker = true
+	a.worker = m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU == 1000 && m.Spec.Opt.Gang == 0
+	share := m.Spec.Kind == core.KindTask && m.Spec.Opt.CPU > 0 && !a.worker
+	if share {
+		a.slot = "typed-" + strconv.FormatUint(uint64(m.Spec.ID), 36) + "." + strconv.Itoa(int(m.Attempt))
+	}
+	rt.attempts[a.key()] = a // and with it all that is set before
+	if a.worker {
 		rt.workers.put(a)
 		rt.mu.Unlock()
 		return
@@ -81,8 +85,7 @@ func (rt *engine) start(m *core.Start) {
 		a.inst.take(a)
 		return
 	}
-	if m.Spec.Opt.CPU > 0 && m.Spec.Kind == core.KindTask {
-		a.slot = "typed-" + strconv.FormatUint(uint64(m.Spec.ID), 36) + "." + strconv.Itoa(int(m.Attempt))
+	if share {
 		rt.n.runner.slots.enterShare(a.slot, m.Spec.Opt.CPU)
 	}
 	go a.run()
