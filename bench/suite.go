@@ -76,6 +76,10 @@ type SuiteResult struct {
 	References      int64   `json:"references"`
 	ControlMessages int64   `json:"control_messages"`
 	BytesSpilled    int64   `json:"bytes_spilled"`
+	Restarts        int     `json:"restarts"` // after a lost node
+	Watchdog        int64   `json:"watchdog"` // times that the exchanges stood still, in any run
+	// Regret is what auto's median is to the best one of the other modes; 0 where there is none.
+	Regret          float64 `json:"regret,omitempty"`
 	PeakExchangeMiB float64 `json:"peak_exchange_mib"` // highest on any node since it last had no query
 	PeakRSSMiB      float64 `json:"peak_rss_mib"`
 }
@@ -91,7 +95,9 @@ type SuiteBaseline struct {
 type SuiteTotals struct {
 	Seconds       float64 `json:"seconds"`
 	RatioToDuckDB float64 `json:"ratio_to_duckdb"`
-	Failed        int     `json:"failed,omitempty"` // queries
+	// Regret is what auto's total is to that of the best other mode of each query.
+	Regret float64 `json:"regret,omitempty"`
+	Failed int     `json:"failed,omitempty"` // queries
 }
 
 // suiteRun is a benchmark on its way.
@@ -283,6 +289,7 @@ func (r *suiteRun) measureOne(ctx context.Context, q int, mode string, want *tpc
 	x := stats.Exchange
 	res.BytesExchanged, res.Batches, res.Objects, res.References = x.Bytes, x.Batches, x.Objects, x.References
 	res.ControlMessages, res.BytesSpilled = x.ControlMessages, x.BytesSpilled
+	res.Restarts, res.Watchdog = stats.Restarts, res.Watchdog+stats.Stalls
 	res.PeakExchangeMiB, res.PeakRSSMiB = mib(stats.PeakExchange), mib(stats.PeakRSS)
 	if err := r.verify(ctx, q, want, got); err != nil && res.Verified {
 		res.Verified, res.Difference = false, err.Error()
@@ -338,6 +345,7 @@ func (r *suiteRun) sumUp() *SuiteReport {
 		rep.DuckDBSeconds += b.MedianS
 	}
 	rep.Totals = map[string]SuiteTotals{}
+	best := r.regret()
 	for _, mode := range r.o.Modes {
 		var t SuiteTotals
 		duckdb := 0.0
@@ -358,9 +366,32 @@ func (r *suiteRun) sumUp() *SuiteReport {
 		if duckdb > 0 {
 			t.RatioToDuckDB = t.Seconds / duckdb
 		}
+		if mode == autoMode && best > 0 {
+			t.Regret = t.Seconds / best
+		}
 		rep.Totals[mode] = t
 	}
 	return rep
+}
+
+const autoMode = "auto"
+
+// regret fills in the regret of auto for each query, and returns the total of the best other modes: 0 where auto or the
+// others were not measured.
+func (r *suiteRun) regret() (total float64) {
+	for _, q := range r.o.Queries {
+		auto, best := r.results[fmt.Sprint(q, autoMode)], 0.0
+		for _, mode := range r.o.Modes {
+			if m := median(r.results[fmt.Sprint(q, mode)].Seconds); mode != autoMode && m > 0 && (best == 0 || m < best) {
+				best = m
+			}
+		}
+		if auto != nil && best > 0 {
+			auto.Regret = median(auto.Seconds) / best
+			total += best
+		}
+	}
+	return total
 }
 
 func median(values []float64) float64 {

@@ -60,6 +60,9 @@ func (r *SuiteReport) WriteTable(w io.Writer) {
 	}
 	t.AppendRows([]table.Row{append(total, ""), append(ratio, "")})
 	t.Render()
+	if regret := r.Totals[autoMode].Regret; regret > 0 {
+		fmt.Fprintf(w, "auto took %.2f times what the best other mode of each query took\n", regret)
+	}
 
 	fmt.Fprintln(w)
 	r.writeCounters(w)
@@ -74,7 +77,7 @@ func (r *SuiteReport) WriteTable(w io.Writer) {
 // writeCounters writes what each mode moved for all queries together.
 func (r *SuiteReport) writeCounters(w io.Writer) {
 	t := plainTable(w)
-	t.AppendHeader(table.Row{"all queries", "bytes exchanged", "batches", "objects", "references", "control messages", "spilled", "peak exchange", "peak memory"})
+	t.AppendHeader(table.Row{"all queries", "bytes exchanged", "batches", "objects", "references", "control messages", "spilled", "watchdog", "peak exchange", "peak memory"})
 	for _, m := range r.Modes {
 		var s SuiteResult
 		for _, res := range r.Results {
@@ -87,11 +90,12 @@ func (r *SuiteReport) writeCounters(w io.Writer) {
 			s.References += res.References
 			s.ControlMessages += res.ControlMessages
 			s.BytesSpilled += res.BytesSpilled
+			s.Watchdog += res.Watchdog
 			s.PeakExchangeMiB = max(s.PeakExchangeMiB, res.PeakExchangeMiB)
 			s.PeakRSSMiB = max(s.PeakRSSMiB, res.PeakRSSMiB)
 		}
 		t.AppendRow(table.Row{m, humanize.IBytes(uint64(s.BytesExchanged)), s.Batches, s.Objects, s.References, s.ControlMessages,
-			humanize.IBytes(uint64(s.BytesSpilled)), fmt.Sprintf("%.0f MiB", s.PeakExchangeMiB), fmt.Sprintf("%.0f MiB", s.PeakRSSMiB)})
+			humanize.IBytes(uint64(s.BytesSpilled)), s.Watchdog, fmt.Sprintf("%.0f MiB", s.PeakExchangeMiB), fmt.Sprintf("%.0f MiB", s.PeakRSSMiB)})
 	}
 	t.Render()
 }
@@ -104,7 +108,7 @@ func plainTable(w io.Writer) table.Writer {
 	style.Format.Header = text.FormatDefault
 	t.SetStyle(style)
 	t.SetColumnConfigs(func() (c []table.ColumnConfig) {
-		for i := 2; i <= 9; i++ {
+		for i := 2; i <= 10; i++ {
 			c = append(c, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
 		}
 		return c

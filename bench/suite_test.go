@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,21 @@ func TestRunSuite(t *testing.T) {
 		require.LessOrEqual(t, r.References, r.ControlMessages, "a reference is sent by a control message")
 		require.Positive(t, r.PeakRSSMiB)
 		require.Equal(t, report.Results[i%22].Rows, r.Rows)
+		require.Zero(t, r.Watchdog, "query %d in mode %s", r.Query, r.Mode)
+		require.Zero(t, r.Restarts)
 	}
+	best := 0.0
+	for q := range 22 {
+		least := math.Inf(1)
+		for m := range len(AllModes) - 1 { // auto is the last
+			least = min(least, report.Results[m*22+q].MedianS)
+			require.Zero(t, report.Results[m*22+q].Regret)
+		}
+		auto := report.Results[(len(AllModes)-1)*22+q]
+		require.InEpsilon(t, auto.MedianS/least, auto.Regret, 1e-9)
+		best += least
+	}
+	require.InEpsilon(t, report.Totals["auto"].Seconds/best, report.Totals["auto"].Regret, 1e-9)
 	for _, mode := range AllModes {
 		total := report.Totals[mode]
 		require.Positive(t, total.Seconds)

@@ -17,7 +17,6 @@ import (
 	"manta/planner/plan"
 	"manta/planner/split"
 	"manta/planner/wire"
-	"manta/shuffle"
 )
 
 type batch = arrow.RecordBatch
@@ -353,26 +352,6 @@ func readerOf(glob string) string {
 	}
 	return readParquet
 }
-
-// mode chooses the exchange mode of an edge. Rows for the client always stream.
-// In the streaming mode an edge that must take rows which nobody reads yet goes
-// through the object store, which spills; auto sends what is small that way too.
-func mode(e *dist.Edge, asked shuffle.Mode) shuffle.Mode {
-	switch {
-	case e.To == nil:
-		return shuffle.Streaming
-	case asked != Auto && asked != shuffle.Streaming:
-		return asked
-	case e.Waits():
-		return shuffle.ObjectStore
-	case asked == Auto && e.Bytes() <= smallEdge:
-		return shuffle.ObjectStore
-	}
-	return shuffle.Streaming
-}
-
-// smallEdge is the estimated size up to which auto sends an edge's rows by reference.
-const smallEdge = 64 << 10
 
 // each calls f with every batch, which it borrows.
 func each(rows *kernel.Rows, f func(batch) error) error {

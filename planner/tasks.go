@@ -34,7 +34,7 @@ func (r *run) nodeOf(s *dist.Stage, task int) actors.NodeID {
 
 // edge describes an exchange to the nodes.
 func (r *run) edge(e *dist.Edge) *shuffle.Edge {
-	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: mode(e, r.mode)}
+	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: r.surroundings().choose(e, r.mode).mode}
 	for i := range e.From.Tasks {
 		if e.Writes(i) {
 			out.Producers = append(out.Producers, r.nodeOf(e.From, i))
