@@ -27,7 +27,7 @@ type Options struct {
 const (
 	DefaultReplicateBytes int64 = 1 << 20
 	DefaultBroadcastBytes int64 = 64 << 20
-	DefaultSortBytes      int64 = 256 << 20
+	DefaultSortBytes      int64 = 1 << 30
 )
 
 // Placed is a plan with exchanges.
