@@ -373,7 +373,7 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 
 // dropValues drops what this node keeps of a job's values; those in the store the store drops.
 func (rt *engine) dropValues(job JobID) {
-	rt.copies.dropJob(job)
+	rt.copies.dropAll(job, "")
 	rt.mu.Lock()
 	var batches []keptValue
 	for key, k := range rt.kept {

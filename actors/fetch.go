@@ -18,7 +18,7 @@ import (
 )
 
 // copies are the values of other nodes that were fetched lately. They lie in this node's store, so that who wants one next need not
-// fetch it again, and go with the value, with their job, or when there are too many.
+// fetch it again, and go with the value and its node, with their job, or when there are too many.
 type copies struct {
 	rt *engine
 
@@ -31,6 +31,7 @@ type copies struct {
 type valueCopy struct {
 	key  [16]byte
 	job  JobID
+	from NodeID
 	done chan struct{} // closed when it was fetched, or was not
 	// guarded by copies.mu:
 	id    objectstore.ID
@@ -52,7 +53,7 @@ func (rt *engine) fetch(ctx context.Context, job JobID, v *core.Value) (data []b
 		c.mu.Lock()
 		o := c.byKey[v.Key]
 		if o == nil {
-			o = &valueCopy{key: v.Key, job: job, done: make(chan struct{})}
+			o = &valueCopy{key: v.Key, job: job, from: NodeID(v.Node), done: make(chan struct{})}
 			if c.byKey == nil {
 				c.byKey = make(map[[16]byte]*valueCopy)
 			}
@@ -101,6 +102,10 @@ func (c *copies) settle(o *valueCopy, data []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer close(o.done)
+	if info, _ := c.rt.n.peers.get(o.from); info.State == NodeDead && err == nil {
+		_ = store.Release(id, string(o.job)) // nobody would say when it goes
+		err = ErrNodeDead
+	}
 	if err != nil || c.byKey[o.key] != o {
 		if err == nil {
 			_ = store.Release(id, string(o.job))
@@ -136,12 +141,12 @@ func (c *copies) dropLocked(o *valueCopy) {
 	}
 }
 
-// dropJob forgets the copies of a job.
-func (c *copies) dropJob(job JobID) {
+// dropAll forgets the copies of a job, or of a node that is dead.
+func (c *copies) dropAll(job JobID, from NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.byKey {
-		if o.job == job {
+		if o.job == job || o.from == from {
 			c.dropLocked(o)
 		}
 	}

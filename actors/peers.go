@@ -183,6 +183,7 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 		n.control.nodeDead(info.ID, info.Reason)
 		n.control.transport.forget(peer{info.ID, info.control})
 		n.links.forget(info.ID)
+		n.engine.copies.dropAll("", info.ID)
 		if n.jobs != nil {
 			uses := n.engine.brain.nodeDead(info.ID, info.Reason)
 			n.jobs.nodeDead(info.ID, info.Reason, uses)
