@@ -15,7 +15,9 @@ func listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List what a cluster has",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usagef("say what to list: nodes, jobs, tasks, actors or objects") },
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say what to list: nodes, jobs, tasks, actors or objects")
+		},
 	}
 	c.AddCommand(
 		listing("nodes", "List the nodes, dead ones too", func(c *cobra.Command, client *planner.Client, asJSON bool) error {
