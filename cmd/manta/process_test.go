@@ -107,6 +107,11 @@ func (p *process) wait(t *testing.T) int {
 	select {
 	case <-p.ended:
 	case <-time.After(patience):
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says what its goroutines do
+		select {
+		case <-p.ended:
+		case <-time.After(patience):
+		}
 		require.Fail(t, "the process did not end", "manta %s: %s", strings.Join(p.cmd.Args[1:], " "), p.stderr())
 	}
 	return p.code
