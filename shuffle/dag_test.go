@@ -143,6 +143,8 @@ func (c *cluster) runDag(ctx context.Context, j *actors.Job, d *dag, prepare fun
 	var all sync.WaitGroup
 	for _, s := range d.stages {
 		r.got[s], r.err[s] = make([]map[int]int, s.tasks), make([]error, s.tasks)
+	}
+	for _, s := range d.stages {
 		for i := range s.tasks {
 			all.Go(func() {
 				got, err := r.task(s, i)
