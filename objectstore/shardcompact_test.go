@@ -1,11 +1,14 @@
 package objectstore
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 )
 
@@ -100,4 +103,69 @@ func TestEmptyValues(t *testing.T) {
 	s.ReleaseOwner("job")
 	requireEmpty(t, s)
 	require.NoError(t, s.Close())
+}
+
+// A compaction takes a value elsewhere, and its old segment goes from disk, after a reader has looked up where the value
+// is and before it reads there: the reader finds it at its new place.
+func TestValueMovesWhileItIsRead(t *testing.T) {
+	s := open(t, func(c *Config) { c.MemoryLimit, c.InlineMax = 1<<20, 4<<10 })
+	const size = 500
+	ids := manySmall(t, s, 6000, size) // less than what is compacted without being asked to
+	for _, id := range ids[3000:] {
+		require.NoError(t, s.Release(id, "job")) // room in memory
+	}
+	id, sh := ids[0], s.shards[0]
+	sh.mu.Lock()
+	slot := sh.refs.Find(id)
+	v := *sh.refs.Value(slot)
+	seg := sh.segments[v.segment]
+	_, inMemory := sh.inMemory(v)
+	require.Nil(t, inMemory)
+	require.True(t, seg.stored)
+	seg.kept = true
+	sh.mu.Unlock()
+	var data []byte
+	require.NoError(t, s.index.read(segmentKey(sh.num, seg.seq), func(b []byte) error {
+		data = append(data, b...)
+		return nil
+	}))
+	items, _, err := parseDirectory(data)
+	require.NoError(t, err)
+
+	s.index.mu.Lock() // no reader gets to the disk
+	read := make(chan error, 1)
+	go func() {
+		o, err := s.Get(id)
+		if err == nil && !bytes.Equal(o.Bytes(), value(0, size)) {
+			err = errors.New("another value")
+		}
+		if err == nil {
+			o.Release()
+		}
+		read <- err
+	}()
+	require.Eventually(t, func() bool { // it knows where the value is
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		return seg.next == v.off+v.size
+	}, time.Minute, time.Millisecond)
+	for i := range items {
+		require.NoError(t, sh.rescue(seg, &items[i], data))
+	}
+	sh.mu.Lock()
+	seg.kept, seg.moved = false, nil
+	require.Zero(t, seg.live)
+	sh.bury(seg)
+	sh.mu.Unlock()
+	err = s.index.db.Update(func(txn *badger.Txn) error { return txn.Delete(segmentKey(sh.num, seg.seq)) })
+	s.index.mu.Unlock()
+	require.NoError(t, err)
+	require.NoError(t, <-read)
+
+	for i, id := range ids[:3000] {
+		requireValue(t, s, id, value(uint64(i), size))
+	}
+	check(t, s)
+	s.ReleaseOwner("job")
+	requireEmpty(t, s)
 }

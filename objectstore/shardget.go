@@ -86,7 +86,7 @@ func (sh *shard) readBack(slot refcount.Slot) (data []byte, p *page, err error) 
 		}
 		data, p, err = sh.readValue(seg, v)
 		sh.mu.Lock()
-		moved := !sh.closed && sh.refs.Value(slot).segment != v.segment
+		moved := !sh.closed && sh.segments[sh.refs.Value(slot).segment] != seg
 		sh.mu.Unlock()
 		if err == nil || !moved { // else a compaction took it elsewhere
 			return data, p, err

@@ -140,6 +140,7 @@ func (s *refSource) obtain() (fetched, bool) {
 	if s.ctx.Err() != nil {
 		return fetched{}, false
 	}
+	err = s.r.s.because(s.e.Job, err)
 	err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
 	return fetched{err: err}, true
 }

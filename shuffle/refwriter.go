@@ -150,7 +150,7 @@ func (r *refWriter) ask(p int, m *shufflepb.Refs) (closed bool, err error) {
 	home := r.w.edge.Consumers[p]
 	to := actors.Address{Node: home, Name: queueName(r.w.edge.Job, queueKey{r.w.edge.ID, uint32(p)})}
 	reply, err := node.Ask(ctx, to, m)
-	if errors.Is(err, actors.ErrActorNotFound) {
+	for errors.Is(err, actors.ErrActorNotFound) { // once, but for a job that ends meanwhile: then it cannot be made
 		control := actors.Address{Node: home, Name: controlActor}
 		if _, err := node.Ask(ctx, control, &shufflepb.OpenQueue{Channel: m.Channel}); err != nil {
 			return false, fmt.Errorf("shuffle: node %s: %w", home, err)

@@ -34,12 +34,13 @@ func (s *Service) serveFetch(w *wire, _ actors.NodeID) {
 		}
 		block, err := s.openBlock(&req)
 		if err != nil {
+			err = s.because(actors.JobID(req.GetJob()), err)
 			if w.send(outgoing{f: frame{kind: frameFail}, text: encodeFailure(err)}) != nil {
 				return
 			}
 			continue
 		}
-		err = sendParts(w, block)
+		err = sendParts(w, block, func(err error) error { return s.because(actors.JobID(req.GetJob()), err) })
 		block.close()
 		if err != nil {
 			return
@@ -47,14 +48,14 @@ func (s *Service) serveFetch(w *wire, _ actors.NodeID) {
 	}
 }
 
-// sendParts sends a block. A failure to read it goes to the peer as a frame.
-func sendParts(w *wire, b localBlock) error {
+// sendParts sends a block. A failure to read it goes to the peer as a frame, in the words of because.
+func sendParts(w *wire, b localBlock, because func(error) error) error {
 	total := b.size()
 	for from := int64(0); ; {
 		to := min(total, from+partBytes)
 		data, err := b.part(from, to)
 		if err != nil {
-			return w.send(outgoing{f: frame{kind: frameFail}, text: encodeFailure(err)})
+			return w.send(outgoing{f: frame{kind: frameFail}, text: encodeFailure(because(err))})
 		}
 		err = w.send(outgoing{f: frame{kind: framePart, a: uint64(total), b: uint64(from)}, block: data})
 		data.release()

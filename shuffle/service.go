@@ -115,6 +115,17 @@ func (s *Service) JobEnded(id actors.JobID) {
 	}
 }
 
+// because returns the end of the job, if it is over here, in place of what failed for it: its objects and files are gone by
+// then. JobEnded comes before the store drops the first of them.
+func (s *Service) because(id actors.JobID, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tombs.has(id) {
+		return fmt.Errorf("%w: %s", ErrJobEnded, id)
+	}
+	return err
+}
+
 // NodeDead fails the channels from and to the node.
 func (s *Service) NodeDead(node actors.NodeID, reason string) {
 	err := fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)

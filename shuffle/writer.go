@@ -187,17 +187,25 @@ func (w *Writer) Write(batch arrow.RecordBatch) error {
 		step = max(1, n*(w.share/4)/size)
 	}
 	if step >= n {
-		return w.add(batch)
+		return w.because(w.add(batch))
 	}
 	for from := int64(0); from < n; from += step {
 		part := batch.NewSlice(from, min(n, from+step))
 		err := w.add(part)
 		part.Release()
 		if err != nil {
-			return err
+			return w.because(err)
 		}
 	}
 	return nil
+}
+
+// because returns what ended the writer from outside in place of what failed for it, as the store does without its job.
+func (w *Writer) because(err error) error {
+	if f := w.failure.Load(); err != nil && f != nil {
+		return *f
+	}
+	return err
 }
 
 // add scatters a batch (borrowed) and waits until what is held is within the writer's share.
@@ -287,7 +295,7 @@ func (w *Writer) Close() (Counters, error) {
 	if err == nil {
 		err = w.sink.finish()
 	}
-	if err != nil {
+	if err = w.because(err); err != nil {
 		w.Abort(err)
 		return w.n, err
 	}
