@@ -22,12 +22,14 @@
 //   - Memory, small values: one after the other in pages of up to 256 KiB, so that nothing is spent on the single
 //     value but a record of 52 bytes and a few bytes of index, all outside the Go heap and beside the limit. A page
 //     is what is written, dropped and counted. The price is that one pinned value keeps its page.
-//   - Badger: the place on disk of small values, which would cost a file or a seek each otherwise. The part of a page
-//     that was filled since the last time goes there as one entry (a segment). Badger also has the location of every
-//     spilled value. It costs at most about 16 MiB of tables in memory beside the limit; pages of its log are handed
-//     back to the system. Values that are read in the order in which they were put come back a segment at a
-//     time. It is not opened before the first write. Segments that are mostly dead are emptied, its
-//     log is collected when most of that is dead, and it starts anew when nothing in it is alive.
+//   - Badger: the place on disk of small values, which would cost a file or a seek each otherwise. The part of a
+//     page that was filled since the last time goes there as one entry (a segment). Badger also has the location
+//     of every spilled value. It costs at most about 16 MiB of tables in memory beside the limit; pages of its
+//     log are handed back to the system. It syncs each file of its log (64 MiB) when that is full, so that what
+//     is written here goes at the disk's own speed and not at that of the system's cache, which takes what is
+//     written to spill files. Values that are read in the order in which they were put come back a segment at a
+//     time. It is not opened before the first write. Segments that are mostly dead are emptied, its log is
+//     collected when most of that is dead, and it starts anew when nothing in it is alive.
 //   - Spill files: the place on disk of large values, many to a file of 100 MiB or 2,000 values, each with a
 //     checksum. A file goes when the last value in it does, and is compacted when mostly dead.
 //
@@ -43,10 +45,11 @@
 //
 // # Restart
 //
-// Without Config.Recover a store starts and ends empty. With it, what is on disk outlives the process: small values
-// are written within milliseconds, large ones when they are spilled or the store is closed. After a kill the index
-// is the truth: what it does not name is removed, torn ends of files are cut, and each object is held by its owner
-// alone. Badger does not sync, so that this holds for the death of a process and not for that of the machine.
+// Without Config.Recover a store starts and ends empty. With it, what is on disk outlives the process: small
+// values are written within milliseconds, large ones when they are spilled or the store is closed. After a kill
+// the index is the truth: what it does not name is removed, torn ends of files are cut, and each object is held
+// by its owner alone. No write waits until it is safe on the disk, so that this holds for the death of a process
+// and not for that of the machine.
 //
 // # Invariants
 //

@@ -117,7 +117,7 @@ func (s *Store) recoverSegment(key, value, dead []byte) bool {
 	defer sh.mu.Unlock()
 	seg := &segment{end: image, size: int64(len(value))}
 	sh.number(seg)
-	sh.seq = max(sh.seq-1, seq)
+	sh.seq = max(sh.seq-1, seq) // it has the number of its key, not the next one
 	seg.seq = seq
 	seconds := 0
 	for _, it := range items {

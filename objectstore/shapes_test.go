@@ -292,6 +292,9 @@ func TestWait(t *testing.T) {
 	ready, err = s.Wait(ctx, []ID{there, small}, 1)
 	require.NoError(t, err)
 	require.Equal(t, []ID{there}, ready, "never more than asked")
+	ready, err = s.Wait(ctx, []ID{there, there, small, small}, 4)
+	require.NoError(t, err)
+	require.Equal(t, []ID{there, small}, ready, "each once")
 
 	type answer struct {
 		ready []ID

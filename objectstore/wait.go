@@ -28,8 +28,9 @@ func (s *Store) arrived(id ID) {
 
 // Wait waits until n of the objects are in the store, or ctx ends, and returns those that are, in the order of
 // ids and never more than n. An id that is not known yet is waited for, as one that is being written is; one
-// that was there and went does not come back by itself.
+// that was there and went does not come back by itself, and one that is given twice counts once.
 func (s *Store) Wait(ctx context.Context, ids []ID, n int) (ready []ID, err error) {
+	ids = distinct(ids)
 	n = min(n, len(ids))
 	c := make(chan ID, len(ids))
 	s.awaited.Add(1)
@@ -66,6 +67,18 @@ func (s *Store) Wait(ctx context.Context, ids []ID, n int) (ready []ID, err erro
 		}
 	}
 	return ready, err
+}
+
+// distinct returns ids without repetitions, in their order.
+func distinct(ids []ID) (list []ID) {
+	seen := make(map[ID]struct{}, len(ids))
+	for _, id := range ids {
+		if _, ok := seen[id]; !ok {
+			seen[id] = struct{}{}
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 func (s *Store) forgetWait(ids []ID, c chan ID) {
