@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"manta/actors"
+	"manta/planner/kernel"
 	"manta/planner/wire"
 )
 
@@ -438,4 +439,33 @@ func TestEnumKeys(t *testing.T) {
 	got, stats := query(t, c, sql, Options{Tables: o.tables, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
 	requireSame(t, want, got, true, sql)
 	require.True(t, stats.Distributed, stats.Fallback)
+}
+
+// A task may meet a value that DuckDB does not look at. The error of a value is
+// one of the query only if DuckDB, running it as it is written, says so.
+func TestErrorOfRowsNotLookedAt(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 512 << 20})
+	dir := t.TempDir()
+	tables := map[string]string{}
+	for name, rows := range map[string]string{
+		"few":  "SELECT CASE WHEN i % 3 > 0 THEN i % 2 END AS x, i AS y, 's' AS s FROM range(28) t(i)",
+		"many": "SELECT i % 7 AS x, i % 5 AS y, 's1' AS s, 'nan'::DOUBLE AS d FROM range(400) t(i)",
+	} {
+		tables[name] = filepath.Join(dir, name+".parquet")
+		require.NoError(t, o.conn.Exec(context.Background(), "COPY ("+rows+") TO "+kernel.QuoteString(tables[name])))
+		require.NoError(t, o.conn.Exec(context.Background(), "CREATE VIEW "+name+" AS FROM "+kernel.QuoteString(tables[name])))
+	}
+	// No row of few is joined, so DuckDB does not cast.
+	const sql = "SELECT q.s, count(*), max(q.d) FROM (SELECT f.x, m.y, f.s, m.d FROM (SELECT x, count(*)::INTEGER AS y, max(s) AS s FROM few WHERE x IS NOT DISTINCT FROM NULL::INTEGER GROUP BY x) f" +
+		" JOIN (SELECT x, count(DISTINCT y)::INTEGER AS y, sum(DISTINCT d)::DECIMAL(18,2) AS d FROM many GROUP BY x) m ON f.x = m.y AND m.y BETWEEN 0 AND f.y) q WHERE q.s = 's1' GROUP BY q.s"
+	want := o.answer(t, sql)
+	for _, mode := range []string{"streaming", "disk"} {
+		options := Options{Tables: tables, Shuffle: mode, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(-1)}
+		got, stats := query(t, c, sql, options)
+		requireSame(t, want, got, false, sql)
+		require.False(t, stats.Distributed, "in no task")
+		err := fails(c, "SELECT x, sum(DISTINCT d)::DECIMAL(18,2) FROM many GROUP BY x", options)
+		require.ErrorContains(t, err, "Conversion Error: Could not cast value nan")
+	}
 }

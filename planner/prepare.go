@@ -33,6 +33,7 @@ type prepared struct {
 	files    map[string]dist.File
 	fallback string     // why the query runs as one task with its original text; empty when it is distributed
 	instead  *dist.Plan // how it would be distributed, for EXPLAIN, when it could be and is not
+	work     float64    // estimate of the bytes that it reads and that its joins give
 }
 
 // column names a fragment's column.
@@ -99,6 +100,10 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 	}
 	for _, c := range columns {
 		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
+	}
+	if at.asWritten != nil {
+		q.fallback = "a task met an error that DuckDB need not meet"
+		return checkAsWritten(estimates)
 	}
 	q.plan, err = s.distribute(ctx, conn, q, req, at, estimates)
 	if q.plan != nil {
@@ -178,7 +183,9 @@ func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared
 	if err := s.readFiles(ctx, conn, root, q.files); err != nil {
 		return nil, err
 	}
-	if q.fallback = whole(root, q.files, rows, at); q.fallback != "" && !at.explain {
+	bytes := scanned(root, q.files)
+	q.work = bytes + joined(rows)
+	if q.fallback = whole(bytes, q.work, at); q.fallback != "" && !at.explain {
 		return nil, nil
 	}
 	partitions := at.partitions

@@ -20,8 +20,15 @@ const maxRestarts = 3
 // that are left. A restart is another job: the old one has been ended everywhere, its traffic is refused, and the ids of
 // its exchanges mean nothing in the new one. It happens only while the client has seen no row.
 func (r *run) again(ctx context.Context, err error) error {
+	if ctx.Err() == nil && r.secondLook(err) {
+		r.out.drop()
+		r.asWritten = err
+		return nil
+	}
 	lost := r.lostNodes(ctx, err)
 	switch {
+	case r.asWritten != nil && !dataError.MatchString(err.Error()) && len(lost) == 0 && ctx.Err() == nil:
+		return r.withHistory(r.asWritten) // as it is written the query could not be run
 	case ctx.Err() != nil || len(lost) == 0 && !brokenStream(err):
 		return r.withHistory(err)
 	case r.out.opened:
@@ -46,6 +53,9 @@ func (r *run) withHistory(err error) error {
 // restartsText tells EXPLAIN ANALYZE of the attempts before the last one.
 func (r *run) restartsText() string {
 	var b strings.Builder
+	if r.asWritten != nil {
+		fmt.Fprintf(&b, "Run as it is written, after: %s.\n", strings.Split(message(r.asWritten, r.req.Sql), "\n")[0])
+	}
 	for _, err := range r.lost {
 		fmt.Fprintf(&b, "Started again: %s.\n", message(err, r.req.Sql))
 	}

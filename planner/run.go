@@ -36,7 +36,9 @@ type run struct {
 	started time.Time
 	out     outbox
 	columns []byte  // the result's schema, as the client knows it
-	lost    []error // why each attempt before this one ended
+	lost    []error // why each attempt before this one ended, if it lost a node
+
+	asWritten error // of tasks, because of which the query runs as it is written
 
 	attempt
 }

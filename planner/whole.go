@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/dustin/go-humanize"
 
@@ -35,14 +37,12 @@ func CheckDistribute(s string) error { return checkDistribute(s) }
 // up stages and exchanges takes as long as one slot needs for about so much.
 const smallQuery = 8 << 20
 
-// whole says why a query runs whole, or gives ""; rows are DuckDB's estimates.
-func whole(root plan.Node, files map[string]dist.File, rows map[plan.Node]int64, at placement) string {
-	if at.always {
-		return ""
-	}
-	bytes := scanned(root, files)
-	work := bytes + joined(rows)
+// whole says why a query runs whole, or gives "". It reads so many bytes, and
+// work are those and what its joins give.
+func whole(bytes, work float64, at placement) string {
 	switch {
+	case at.always:
+		return ""
 	case work <= smallQuery:
 		return fmt.Sprintf("it reads about %s, and several tasks would not make that faster", humanize.IBytes(uint64(bytes)))
 	case at.nodes == 1 && work <= 2*float64(wholeMemory(at.whole.MemoryBytes)):
@@ -85,6 +85,7 @@ type placement struct {
 	nodes      int
 	whole      actors.NodeInfo // where a query that is not distributed runs
 	always     bool            // the client wants it distributed
+	asWritten  error           // why it must not be
 	explain    bool            // make the distributed plan even if it is not to be run
 }
 
@@ -93,10 +94,28 @@ type placement struct {
 func (r *run) placement() placement {
 	o := r.req.Options
 	return placement{
-		partitions: r.partitions, nodes: len(r.nodes), whole: r.whole,
+		partitions: r.partitions, nodes: len(r.nodes), whole: r.whole, asWritten: r.asWritten,
 		always: o.Distribute == distributeAlways ||
 			o.Distribute == "" && (r.mode != Auto || o.Partitions > 0 || o.ReplicateBytes != nil || o.BroadcastBytes != nil),
 	}
+}
+
+// DuckDB does not look at every row of every table: not at those that would meet
+// nothing in a join, say. A task may, and meet a value that cannot be cast. Whether
+// that is an error of the query is for DuckDB to say, which then runs it as it is
+// written.
+
+// dataError begins an error of DuckDB about a value.
+var dataError = regexp.MustCompile(`: (Conversion|Invalid Input|Out of Range|Invalid type|Mismatch Type|Divide by Zero|Decimal) Error: `)
+
+// maxSecondLook bounds the work of a query that is run as it is written after it failed.
+const maxSecondLook = 4 << 30
+
+// secondLook says whether a query whose tasks failed with err is to be run as it is written.
+func (r *run) secondLook(err error) bool {
+	_, ofTask := errors.AsType[*actors.TaskError](err)
+	return ofTask && dataError.MatchString(err.Error()) && r.asWritten == nil && !r.out.opened &&
+		r.query.plan != nil && r.query.work <= maxSecondLook
 }
 
 // wholeNode is the node for a task that is a query of its own: one with most

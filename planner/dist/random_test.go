@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,11 @@ func compareRandom(t *testing.T, world map[string][]string, counts map[string]in
 		word, about := r.outcome(sql, o)
 		counts[word]++
 		if word == "whole" {
+			t.Skip(about)
+		}
+		if word == "fails" && (strings.HasPrefix(about, "Conversion Error") || strings.HasPrefix(about, "Out of Range Error")) {
+			// A task looks at rows that DuckDB does not look at. The coordinator then has it run the text as it is written.
+			counts["data"]++
 			t.Skip(about)
 		}
 		require.Equal(t, "pass", word, "%s\npartitions %d, broadcast %d, replicate %d\n%v\n%s", sql, o.Partitions, o.BroadcastBytes, o.ReplicateBytes, world, about)
