@@ -26,8 +26,8 @@
 //     page that was filled since the last time goes there as one entry (a segment). Badger also has the location
 //     of every spilled value. It costs at most about 16 MiB of tables in memory beside the limit; pages of its
 //     log are handed back to the system. It syncs each file of its log (64 MiB) when that is full, so that what
-//     is written here goes at the disk's own speed and not at that of the system's cache, which takes what is
-//     written to spill files. Values that are read in the order in which they were put come back a segment at a
+//     is written here goes at the disk's own speed at best, and not at that of the system's cache, which takes
+//     what is written to spill files. Values that are read in the order in which they were put come back a segment at a
 //     time. It is not opened before the first write. Segments that are mostly dead are emptied, its log is
 //     collected when most of that is dead, and it starts anew when nothing in it is alive.
 //   - Spill files: the place on disk of large values, many to a file of 100 MiB or 2,000 values, each with a
