@@ -1,6 +1,9 @@
 package shuffle
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // hazard is a way in which exchanges come to a standstill or to a wrong result, by its number in the project's notes. Each has
 // its counter-measure, which a test of this package may switch off to show that the trouble is real and is noticed. Package
@@ -30,6 +33,6 @@ func (q *streamQueue) awaitEmpty() {
 }
 
 // switchedOff are the counter-measures that are off: none, but in tests.
-var switchedOff [15]bool
+var switchedOff [15]atomic.Bool
 
-func without(h hazard) bool { return switchedOff[h] }
+func without(h hazard) bool { return switchedOff[h].Load() }

@@ -49,8 +49,8 @@ func goesWrong(t *testing.T, f func(context.Context) error) {
 
 func switchOff(t *testing.T, h hazard) {
 	t.Helper()
-	switchedOff[h] = true
-	t.Cleanup(func() { switchedOff[h] = false })
+	switchedOff[h].Store(true)
+	t.Cleanup(func() { switchedOff[h].Store(false) })
 }
 
 // dagEnds runs a plan on a cluster with little memory.
