@@ -16,6 +16,7 @@ import (
 	"manta/actors"
 	"manta/planner/kernel"
 	"manta/planner/wire"
+	"manta/shuffle"
 )
 
 // endless is a query that would run for hours, over tables of the oracle.
@@ -125,6 +126,14 @@ func TestErrorsPointIntoTheQuery(t *testing.T) {
 		require.NotContains(t, query.Message, "\x1f")
 		require.False(t, strings.HasPrefix(query.Message, "task "), query.Message)
 	}
+}
+
+// What a task says of the one that it reads from is about that one.
+func TestErrorOfAProducer(t *testing.T) {
+	inner := fmt.Errorf("%w: task 0100 on node b: %w: task 0200 on node c: Out of Range Error: too much", shuffle.ErrProducer, shuffle.ErrProducer)
+	require.Equal(t, "Out of Range Error: too much (on node c)", message(inner, ""))
+	require.Equal(t, "Out of Range Error: too much (on node c)", message(&actors.TaskError{Name: "stage 1 task 0", Node: "a", Err: inner}, ""))
+	require.Equal(t, "it broke (stage 1 task 0 on node a)", message(&actors.TaskError{Name: "stage 1 task 0", Node: "a", Err: errors.New("it broke")}, ""))
 }
 
 func TestQuoteOfALongLine(t *testing.T) {

@@ -70,14 +70,22 @@ func toStatus(err error, query string) error {
 func message(err error, query string) string {
 	text, at := cutLocation(err.Error())
 	// What went wrong comes first, where it did last.
+	where := ""
 	if task, ok := errors.AsType[*actors.TaskError](err); ok {
 		if rest, begins := strings.CutPrefix(text, fmt.Sprintf("task %s on node %s: ", task.Name, task.Node)); begins {
-			where := task.Name + " on"
-			if task.Name == wholeTask {
-				where = "on"
+			text, where = rest, "on node "+string(task.Node)
+			if task.Name != wholeTask {
+				where = task.Name + " " + where
 			}
-			text = fmt.Sprintf("%s (%s node %s)", rest, where, task.Node)
 		}
+	}
+	// What a reader says of its producer is about the producer, and that one's number means nothing to a user.
+	if all := producerFailed.FindAllStringSubmatchIndex(text, -1); all != nil {
+		last := all[len(all)-1]
+		text, where = text[last[1]:], "on node "+text[last[2]:last[3]]
+	}
+	if where != "" {
+		text += " (" + where + ")"
 	}
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", "; ")), " ")
 	// DuckDB's advice on memory is about settings that a user here does not have.
@@ -102,6 +110,9 @@ func message(err error, query string) string {
 	}
 	return text
 }
+
+// producerFailed is what shuffle.ErrProducer puts before the error of a task.
+var producerFailed = regexp.MustCompile(`producer failed: task \S+ on node (\S+): `)
 
 // bytePosition is the byte of a query that an error points at. DuckDB's grammar
 // counts characters, everything behind it bytes.
