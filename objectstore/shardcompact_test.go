@@ -46,8 +46,7 @@ func TestBadgerShrinksWhileSomethingIsAlive(t *testing.T) {
 				return st.BadgerBytes < 2*s.badgerLive.Load()+3*s.cfg.logFile && s.badgerLive.Load() < 4*st.Bytes+compactAfter
 			}, 20*time.Second, 10*time.Millisecond, "%+v", s.Stats())
 			st := s.Stats()
-			require.Positive(t, st.BytesCompacted)
-			t.Logf("written %s, alive %s, Badger has %s", bytesText(s.index.written.Load()), bytesText(st.Bytes), bytesText(st.BadgerBytes))
+			t.Logf("written %s, compacted %s, alive %s, Badger has %s", bytesText(s.index.written.Load()), bytesText(st.BytesCompacted), bytesText(st.Bytes), bytesText(st.BadgerBytes))
 			look := func() {
 				for id, v := range kept {
 					requireValue(t, s, id, value(uint64(v[0]), v[1]))

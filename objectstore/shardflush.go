@@ -78,13 +78,15 @@ func (sh *shard) written(seg *segment, err error) {
 	sh.unsaved.Add(-seg.bytes)
 	if p := seg.page; p != nil {
 		p.dirty--
-		if seg.live > 0 {
-			sh.settle(p)
-		}
 	}
 	if seg.live == 0 && !seg.kept {
 		sh.bury(seg)
-	} else if len(seg.dead) > 0 {
+		return
+	}
+	if p := seg.page; p != nil {
+		sh.settle(p)
+	}
+	if len(seg.dead) > 0 {
 		sh.graves = append(sh.graves, seg)
 		kick(sh.s.flushKick)
 	}
