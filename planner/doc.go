@@ -36,13 +36,15 @@
 //   - The same fragment gives the same columns and types in every task, and the
 //     exchange's schema is the one that DuckDB itself gives for those types.
 //
-// # Two DuckDB instances
+// # Three DuckDB instances
 //
 // disabled_optimizers belongs to a whole instance. Planning needs those off whose
 // output cannot be serialized; executing needs those off that would undo the join
 // order that was planned. So the head opens an instance for planning, at the first
 // query, and every node has one for executing, with one thread: a fragment then runs
-// on the thread that calls it, and one that waits for input blocks no other.
+// on the thread that calls it, and one that waits for input blocks no other. Queries
+// that are not distributed run in a third, with a thread for each slot; the last two
+// share one budget (memory.go).
 //
 // # Concurrency
 //

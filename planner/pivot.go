@@ -13,7 +13,8 @@ import (
 
 // expand gives the text that a query stands for: its own, but for a PIVOT without
 // IN, whose columns are the values that its input has. Those are read now, and
-// written into the text, so that every task means the same columns.
+// written into the text, so that every task means the same columns. The text may
+// name noValues.
 func (s *Service) expand(ctx context.Context, sql string, setup []string) (string, error) {
 	tokens := sqltext.Tokens(sql)
 	if !slices.ContainsFunc(tokens, func(t sqltext.Token) bool { return t.Is("PIVOT") || t.Is("PIVOT_WIDER") }) || statements(tokens) != 1 {
@@ -24,7 +25,7 @@ func (s *Service) expand(ctx context.Context, sql string, setup []string) (strin
 		return "", err
 	}
 	defer conn.Close()
-	if err := makeTables(ctx, conn, setup); err != nil {
+	if err := makeTables(ctx, conn, append(slices.Clip(setup), makeNoValues)); err != nil {
 		return "", err
 	}
 	x, err := conn.Expand(ctx, sql)
@@ -41,18 +42,8 @@ func (s *Service) expand(ctx context.Context, sql string, setup []string) (strin
 	var b strings.Builder
 	at := 0
 	for i, a := range asked {
-		if len(x.Values[i]) == 0 {
-			return "", errors.New("planner: PIVOT has no values to make columns of")
-		}
 		b.WriteString(sql[at:a.from])
-		b.WriteString("((" + sql[a.from:a.to] + ")) IN (")
-		for k, v := range x.Values[i] {
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(plan.Literal(v))
-		}
-		b.WriteString(")")
+		b.WriteString("((" + sql[a.from:a.to] + ")) IN " + among(x.Values[i]))
 		at = a.end
 	}
 	b.WriteString(sql[at:])
@@ -61,6 +52,25 @@ func (s *Service) expand(ctx context.Context, sql string, setup []string) (strin
 		return "", errPivot
 	}
 	return b.String(), nil
+}
+
+// noValues is an ENUM without a value, and makeNoValues its statement: the grammar
+// has no empty list for a PIVOT whose input has no value, or none but NULL.
+const (
+	noValues     = `"manta no values"`
+	makeNoValues = "CREATE TEMP TYPE " + noValues + " AS ENUM ()"
+)
+
+// among is what an IN of a PIVOT is followed by.
+func among(values []string) string {
+	if len(values) == 0 {
+		return noValues
+	}
+	literals := make([]string, len(values))
+	for i, v := range values {
+		literals[i] = plan.Literal(v)
+	}
+	return "(" + strings.Join(literals, ", ") + ")"
 }
 
 // pivotByFilters makes DuckDB plan a PIVOT of up to so many columns as aggregates

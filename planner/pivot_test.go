@@ -36,6 +36,10 @@ func TestPivotWithoutIn(t *testing.T) {
 		"PIVOT (PIVOT big ON b USING sum(d) GROUP BY k, g) ON g USING max(\"true\") GROUP BY k",
 		"PIVOT sales ON shop USING sum(n) GROUP BY year",
 		"FROM (PIVOT sales ON year, shop USING first(n))",
+		"PIVOT (FROM big WHERE d IS NULL AND d IS NOT NULL) ON b USING sum(d) GROUP BY k",
+		"PIVOT (SELECT NULL AS n, k % 3 AS k, d FROM big) ON n USING sum(d) GROUP BY k",
+		"PIVOT (SELECT NULL AS n, k % 3 AS k, d, b FROM big) ON n, b USING sum(d) GROUP BY k",
+		"PIVOT (SELECT NULL::VARCHAR AS n, k % 3 AS k, d, b FROM big) ON (n, b), n || b USING sum(d) GROUP BY k",
 		"PIVOT_WIDER sales ON year IN (2020, 2021) USING sum(n)",
 		`SELECT "pivot" FROM (SELECT 'PIVOT x ON y' AS "pivot") WHERE (SELECT count(*) FROM big) > 0`,
 	} {
@@ -54,6 +58,7 @@ func TestPivotWithoutIn(t *testing.T) {
 		require.True(t, stats.Distributed, "%s: %s", sql, stats.Fallback)
 	}
 	require.ErrorContains(t, fails(c, "PIVOT big ON missing USING count(*)", Options{Tables: tables}), `"missing" not found`)
-	require.ErrorContains(t, fails(c, "PIVOT big ON s USING sum(d); SELECT 1", Options{Tables: tables}), "statements given")
+	require.ErrorContains(t, fails(c, "PIVOT big ON s USING sum(d); SELECT 1", Options{Tables: tables}), "2 statements given")
+	require.ErrorContains(t, fails(c, "CREATE TABLE x AS PIVOT big ON s USING sum(d)", Options{Tables: tables}), "only SELECT can be run")
 	require.ErrorContains(t, fails(c, "PIVOT nothing ON y USING sum(x)", Options{Tables: tables}), "SELECT list is empty")
 }

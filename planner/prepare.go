@@ -16,6 +16,7 @@ import (
 	"manta/planner/kernel"
 	"manta/planner/plan"
 	"manta/planner/split"
+	"manta/planner/sqltext"
 	"manta/planner/wire"
 )
 
@@ -69,6 +70,9 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 	views, err := planningViews(ctx, conn, req.Options.GetTables(), real)
 	if err != nil {
 		return nil, err
+	}
+	if q.sql != req.Sql {
+		q.setup, views = append(q.setup, makeNoValues), append(views, makeNoValues)
 	}
 	if err := makeTables(ctx, conn, append(views, pivotByFilters)); err != nil {
 		return nil, err
@@ -140,6 +144,11 @@ func checkSelect(ctx context.Context, conn *kernel.Conn, sql string) error {
 	case n == 0:
 		return errors.New("planner: the query is empty")
 	case n > 1:
+		// DuckDB makes several of a PIVOT without IN. Where it is the only one
+		// it has not been expanded, since it is a part of another statement.
+		if n = statements(sqltext.Tokens(sql)); n == 1 {
+			return errors.New("planner: only SELECT can be run")
+		}
 		return fmt.Errorf("planner: %d statements given; give one SELECT", n)
 	case kind != "SELECT":
 		return fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
