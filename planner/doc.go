@@ -58,8 +58,9 @@
 // A client that ends its context, or whose connection breaks, ends the call; the
 // call's context is the job's, and the job's end cancels every task on every node.
 // Of many errors that follow from one, the coordinator reports the cause: a lost
-// node before a failed task, and that before what others saw of it. A node that is
-// lost fails the queries that use it, by its name; they are not started again.
+// node before a failed task, and that before what others saw of it. A query that loses
+// a node starts again as another job, up to three times, while its client has seen no
+// row (restart.go); after that it fails with the node's name.
 // Whatever the end, Job.Finish runs last: it waits for the tasks, and has each node
 // drop what it holds for the job.
 package planner
