@@ -13,8 +13,9 @@ import (
 )
 
 // A query too small to gain from several nodes runs as it is written, in one
-// task on one node. That task holds the node's slots, and runs in an instance of
-// DuckDB that uses a thread for each. So does a query that cannot be distributed.
+// task on one node, in an instance of DuckDB that uses a thread for each of the
+// node's slots, of which the task holds one: others that run meanwhile share the
+// processors with it. So does a query that cannot be distributed.
 
 // How a query may run, by QueryOptions.distribute.
 const (
