@@ -87,10 +87,13 @@ func texts(b arrow.RecordBatch) []string {
 	return out
 }
 
+// queryTime is when a query hangs, on however slow a machine.
+const queryTime = 5 * time.Minute
+
 // query runs a query on a cluster to its end.
 func query(t *testing.T, c *Client, sql string, o Options) (answer, QueryStats) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
 	r, err := c.Query(ctx, sql, o)
 	require.NoError(t, err, sql)
@@ -137,7 +140,7 @@ func requireEmpty(t *testing.T, c *Client) {
 	t.Helper()
 	for _, n := range c.Embedded().Nodes {
 		there := ""
-		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if there = left(n); there == "" {
 				break
 			}

@@ -177,7 +177,7 @@ func TestMaxSpill(t *testing.T) {
 
 // fails runs a query to its error.
 func fails(c *Client, sql string, o Options) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
 	r, err := c.Query(ctx, sql, o)
 	if err != nil {
@@ -202,12 +202,12 @@ func TestCancelEndsEverything(t *testing.T) {
 			for r.Next() {
 			}
 			require.ErrorIs(t, r.Err(), ErrCancelled)
-			require.Less(t, time.Since(start), 10*time.Second)
+			require.Less(t, time.Since(start), time.Minute) // it would run for ever
 			requireEmpty(t, c)
 			require.Eventually(t, func() bool {
 				jobs, err := c.Jobs(context.Background())
 				return err == nil && len(jobs) == 1 && jobs[0].State == actors.JobStopped
-			}, 5*time.Second, 10*time.Millisecond)
+			}, time.Minute, 10*time.Millisecond)
 		})
 	}
 }
@@ -415,7 +415,7 @@ func TestIdleClientsHoldUpNobody(t *testing.T) {
 	o := newOracle(t)
 	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
 	for range 6 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 		defer cancel()
 		// More rows than all buffers on the way hold.
 		r, err := c.Query(ctx, "SELECT a.*, b.* FROM big a, big b", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})

@@ -71,7 +71,7 @@ func cut(t *rapid.T, in instances, root plan.Node) table {
 	})
 	sql, err = plan.PrintFragment(rest, nil, nil)
 	require.NoError(t, err)
-	got, err := run(ctx, in.executing, sql)
+	got, err := patient(in.executing, sql)
 	require.NoError(t, err, sql)
 	return got
 }

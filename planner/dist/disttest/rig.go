@@ -2,6 +2,7 @@ package disttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -82,15 +83,31 @@ func (r *Rig) Rows(db *kernel.DB, sql string) []string {
 	return out
 }
 
+// statementTime bounds a statement, for one that has lost a condition is a cross product. One that runs out of it is
+// tried again with patience times as much before that counts: the machine may be slow, or busy with something else.
+const (
+	statementTime = time.Minute
+	patience      = 10
+)
+
 // Ask runs a query and gives its rows as texts.
 func Ask(conn *kernel.Conn, sql string) ([]string, error) {
-	batches, err := collect(conn, sql)
+	rows, err := AskWithin(conn, sql, statementTime)
+	if errors.Is(err, context.DeadlineExceeded) {
+		rows, err = AskWithin(conn, sql, patience*statementTime)
+	}
+	return rows, err
+}
+
+// AskWithin is Ask for a query of which it is no matter that it runs out of time.
+func AskWithin(conn *kernel.Conn, sql string, limit time.Duration) ([]string, error) {
+	batches, err := collect(conn, sql, limit)
 	defer release(batches)
 	return texts(batches), err
 }
 
-func collect(conn *kernel.Conn, sql string) (out []arrow.RecordBatch, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a lost condition is a cross product
+func collect(conn *kernel.Conn, sql string, limit time.Duration) (out []arrow.RecordBatch, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	rows, err := conn.Query(ctx, sql)
 	if err != nil {
@@ -182,7 +199,7 @@ func (r *Rig) TryPlace(sql string, o dist.Options) (*dist.Plan, map[string]dist.
 
 func (r *Rig) file(path string) dist.File {
 	batches, err := collect(r.Planning, "SELECT row_group_id::BIGINT, any_value(row_group_num_rows)::BIGINT, sum(total_uncompressed_size)::BIGINT FROM parquet_metadata("+
-		plan.Literal(path)+") GROUP BY ALL ORDER BY ALL")
+		plan.Literal(path)+") GROUP BY ALL ORDER BY ALL", statementTime)
 	require.NoError(r.T, err)
 	defer release(batches)
 	f := dist.File{Path: path}
@@ -209,6 +226,15 @@ func (r *Rig) TryRun(p *dist.Plan, files map[string]dist.File) ([]string, error)
 
 // Unchecked runs a plan whatever dist.Check thinks of it.
 func (r *Rig) Unchecked(p *dist.Plan, files map[string]dist.File) ([]string, error) {
+	rows, err := r.within(statementTime, p, files)
+	if errors.Is(err, context.DeadlineExceeded) {
+		rows, err = r.within(patience*statementTime, p, files)
+	}
+	return rows, err
+}
+
+// within runs a plan each of whose fragments may take so long.
+func (r *Rig) within(limit time.Duration, p *dist.Plan, files map[string]dist.File) ([]string, error) {
 	queues := map[*dist.Edge][][]arrow.RecordBatch{} // by reader
 	defer func() {
 		for _, q := range queues {
@@ -219,7 +245,7 @@ func (r *Rig) Unchecked(p *dist.Plan, files map[string]dist.File) ([]string, err
 	}()
 	for _, s := range p.Stages {
 		for task := range s.Tasks {
-			if err := r.task(p, s, task, files, queues); err != nil {
+			if err := r.task(limit, p, s, task, files, queues); err != nil {
 				return nil, err
 			}
 		}
@@ -227,7 +253,7 @@ func (r *Rig) Unchecked(p *dist.Plan, files map[string]dist.File) ([]string, err
 	return texts(queues[p.Result][0]), nil
 }
 
-func (r *Rig) task(p *dist.Plan, s *dist.Stage, task int, files map[string]dist.File, queues map[*dist.Edge][][]arrow.RecordBatch) error {
+func (r *Rig) task(limit time.Duration, p *dist.Plan, s *dist.Stage, task int, files map[string]dist.File, queues map[*dist.Edge][][]arrow.RecordBatch) error {
 	conn, err := r.running.Connect()
 	require.NoError(r.T, err)
 	defer conn.Close()
@@ -263,7 +289,7 @@ func (r *Rig) task(p *dist.Plan, s *dist.Stage, task int, files map[string]dist.
 		queues[in.Edge][task] = nil
 		defer drop()
 	}
-	batches, err := collect(conn, f.SQL)
+	batches, err := collect(conn, f.SQL, limit)
 	defer release(batches)
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, f.SQL)
