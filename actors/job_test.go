@@ -147,11 +147,11 @@ func TestYieldCancelled(t *testing.T) {
 	job := c.job()
 	yield, err := job.Submit(TaskSpec{Func: "yield"})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { _, w := c.head.runner.counts(); return w == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, w := c.head.runner.counts(); return w == 1 }, time.Minute, time.Millisecond)
 	_, err = job.Submit(TaskSpec{Func: "hog"})
 	require.NoError(t, err)
 	<-yielded
-	require.Eventually(t, func() bool { r, w := c.head.runner.counts(); return r == 1 && w == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { r, w := c.head.runner.counts(); return r == 1 && w == 1 }, time.Minute, time.Millisecond)
 	yield.Cancel()
 	_, err = yield.Wait(testContext(t))
 	require.ErrorIs(t, err, context.Canceled)
@@ -278,7 +278,7 @@ func TestOrphan(t *testing.T) {
 	c.quiet()
 	select {
 	case <-job.ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody ended the job")
 	}
 	require.Equal(t, JobStopped, job.Info().State)
@@ -407,7 +407,7 @@ func TestPendingJobGivesUp(t *testing.T) {
 		_, err := c.head.NewJob(ctx, JobSpec{Name: "second"})
 		errs <- err
 	}()
-	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 2 }, time.Minute, time.Millisecond)
 	require.Equal(t, JobPending, c.head.Jobs()[1].State)
 	cancel()
 	require.ErrorIs(t, <-errs, context.Canceled)
@@ -416,7 +416,7 @@ func TestPendingJobGivesUp(t *testing.T) {
 		_, err := c.head.NewJob(context.Background(), JobSpec{Name: "third"})
 		errs <- err
 	}()
-	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 3 }, time.Minute, time.Millisecond)
 	require.NoError(t, c.head.StopJob(c.head.Jobs()[2].ID, "no"))
 	require.ErrorIs(t, <-errs, ErrJobStopped)
 	first.Finish(nil)
@@ -454,10 +454,10 @@ func TestMissedEnd(t *testing.T) {
 		require.NoError(t, <-stored)
 	}
 	ended.Finish(nil)
-	require.Eventually(t, func() bool { return c.probe[1].sawEnd(ended.ID()) }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.probe[1].sawEnd(ended.ID()) }, time.Minute, 5*time.Millisecond)
 	require.EqualValues(t, 1, c.nodes[1].Store().Stats().Objects, "what lives keeps what it has")
 	require.Len(t, c.nodes[1].engine.jobs(), 1)
 	lives.Finish(nil)
-	require.Eventually(t, func() bool { return c.nodes[1].Store().Stats().Objects == 0 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.nodes[1].Store().Stats().Objects == 0 }, time.Minute, 5*time.Millisecond)
 	c.quiet()
 }

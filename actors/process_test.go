@@ -107,7 +107,7 @@ func processMain() int {
 }
 
 func processCommand(n *Node, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	switch args[0] {
 	case "tasks": // one small and one large task on every node
@@ -380,7 +380,7 @@ func TestProcessSuspended(t *testing.T) {
 	head.expect("blocking")
 	begin := time.Now()
 	require.NoError(t, worker.cmd.Process.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return head.nodes()[worker.id].State == NodeUnreachable }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return head.nodes()[worker.id].State == NodeUnreachable }, time.Minute, 20*time.Millisecond)
 	ended := head.expect("ended")
 	require.Equal(t, string(worker.id), ended[2])
 	require.Less(t, time.Since(begin), 5*time.Second)

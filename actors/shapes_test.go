@@ -66,7 +66,7 @@ func (c *cluster) objects() (n int) {
 
 func (c *cluster) emptied() {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return c.objects() == 0 }, 10*time.Second, 10*time.Millisecond, "values are left in stores")
+	require.Eventually(c.t, func() bool { return c.objects() == 0 }, time.Minute, 10*time.Millisecond, "values are left in stores")
 }
 
 // die ends a node as if its process were gone: it says nothing any more.
@@ -92,7 +92,7 @@ func TestShapeLoopDoesNotGrow(t *testing.T) {
 		_, err = back.Get(ctx)
 		require.NoError(t, err)
 		if i%10 == 9 {
-			require.Eventually(t, func() bool { return c.objects() <= 3 }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return c.objects() <= 3 }, time.Minute, 5*time.Millisecond)
 		}
 	}
 	c.emptied()
@@ -217,7 +217,7 @@ func TestShapeStreamHandleGone(t *testing.T) {
 		s.Release()
 	}
 	c.emptied()
-	require.Eventually(t, func() bool { return c.head.Runtime().Tasks == 0 }, 5*time.Second, 5*time.Millisecond, "a generator waits for ever")
+	require.Eventually(t, func() bool { return c.head.Runtime().Tasks == 0 }, time.Minute, 5*time.Millisecond, "a generator waits for ever")
 }
 
 // Nodes that are lost take their share of what runs, and no more.
@@ -236,7 +236,7 @@ func TestShapeLostNodesShare(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return running() == 10 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return running() == 10 }, time.Minute, time.Millisecond)
 	for k := 1; k <= 2; k++ {
 		low := 100
 		c.die(c.nodes[k])
@@ -246,7 +246,7 @@ func TestShapeLostNodesShare(t *testing.T) {
 		require.Equal(t, 10-2*k, low)
 	}
 	c.start(c.head.Address())
-	require.Eventually(t, func() bool { return running() == 8 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return running() == 8 }, time.Minute, time.Millisecond)
 }
 
 // What a task submitted ends with a cancel of it, also when it has failed itself; and at the end of the job in any case.
@@ -260,7 +260,7 @@ func TestShapeCancelAfterFailure(t *testing.T) {
 		require.ErrorIs(t, err, errOdd)
 		require.EqualValues(t, 1, shapeChildren.Load())
 		p.Cancel()
-		require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, time.Minute, time.Millisecond)
 	}
 	_, err := shapeParent.Call(ctx, cl, NoArg).Get(ctx)
 	require.ErrorIs(t, err, errOdd)

@@ -18,7 +18,7 @@ func TestAcquireGivesUp(t *testing.T) {
 	cancel(why)
 	require.ErrorIs(t, s.acquire(ctx, "quitter"), why)
 	s.yield("hog")
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	require.NoError(t, s.acquire(ctx, "next"), "the quitter has the slot")
 	running, waiting := s.counts()

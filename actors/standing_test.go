@@ -74,5 +74,5 @@ func TestStanding(t *testing.T) {
 	gate.Kill()
 	pool.Kill()
 	job.Finish(context.Canceled)
-	require.Eventually(t, func() bool { return len(c.head.Tasks(ctx, 100)) == 0 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.head.Tasks(ctx, 100)) == 0 }, time.Minute, 5*time.Millisecond)
 }

@@ -199,7 +199,7 @@ func TestTypedConcurrency(t *testing.T) {
 		for range 5 {
 			calls = append(calls, gateWait.Call(ctx, h, NoArg))
 		}
-		require.Eventually(t, func() bool { return get(t, gateMax.Call(ctx, h, NoArg)) == 3 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return get(t, gateMax.Call(ctx, h, NoArg)) == 3 }, time.Minute, time.Millisecond)
 		one := gateWait.Call(ctx, h, NoArg)
 		_, err = gateWait.Call(ctx, h, NoArg).Get(ctx)
 		require.ErrorIs(t, err, ErrPendingCalls)
@@ -274,9 +274,9 @@ func TestTypedDriverAtWorker(t *testing.T) {
 	lost, err := c.nodes[2].NewClient(ctx, JobSpec{})
 	require.NoError(t, err)
 	r := shapeForever.Call(ctx, lost, NoArg, OnNode(c.head.ID()))
-	require.Eventually(t, func() bool { return shapeChildren.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return shapeChildren.Load() == 1 }, time.Minute, time.Millisecond)
 	c.die(c.nodes[2])
-	require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, time.Minute, time.Millisecond)
 	_ = r
 }
 
@@ -286,7 +286,7 @@ func TestTypedStopJob(t *testing.T) {
 	cl := c.client()
 	ctx := testContext(t)
 	running := nap.Call(ctx, cl, Val(time.Hour))
-	require.Eventually(t, func() bool { return len(c.head.Tasks(testContext(t), 10)) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.head.Tasks(testContext(t), 10)) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, c.head.StopJob(cl.Job(), "test"))
 	_, err := running.Get(ctx)
 	require.Error(t, err)
@@ -308,7 +308,7 @@ func TestPlacementGroups(t *testing.T) {
 	require.ErrorIs(t, no.Ready(short), context.DeadlineExceeded)
 	no.Remove()
 	g.Remove()
-	require.Eventually(t, func() bool { return c.head.Runtime().Groups == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.head.Runtime().Groups == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestMainRuns(t *testing.T) {

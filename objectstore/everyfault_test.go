@@ -271,7 +271,7 @@ func TestFullDisk(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 	files.used.Store(94)
-	require.Eventually(t, func() bool { _, err := s.Put("job", value(1, 100_000)); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := s.Put("job", value(1, 100_000)); return err == nil }, time.Minute, time.Millisecond)
 	for i, id := range late {
 		requireValue(t, s, id, value(uint64(100+i), 100_000))
 	}

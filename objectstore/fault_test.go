@@ -272,7 +272,7 @@ func TestIndexKeepsOffAFullDisk(t *testing.T) {
 		requireValue(t, s, id, value(uint64(i), 1000))
 	}
 	files.noSpace.Store(false)
-	require.Eventually(t, func() bool { _, err := s.Put("job", value(0, 1000)); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := s.Put("job", value(0, 1000)); return err == nil }, time.Minute, time.Millisecond)
 	s.ReleaseOwner("job")
 	requireEmpty(t, s)
 }
@@ -331,7 +331,7 @@ func TestUseDuringSpill(t *testing.T) {
 			close(answer)
 		}
 	}()
-	require.Eventually(t, func() bool { return s.Stats().Spills >= 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Spills >= 2 }, time.Minute, time.Millisecond)
 	check(t, s)
 	require.Equal(t, value(1, 100_000), o.Bytes())
 	o.Release()

@@ -46,7 +46,7 @@ func TestReleaseOwnerEndsWhatIsUnderWay(t *testing.T) {
 		_, err := s.Create("job", 500_000)
 		waiting <- err
 	}()
-	require.Eventually(t, func() bool { return s.Stats().Waiting == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Waiting == 1 }, time.Minute, time.Millisecond)
 
 	s.ReleaseOwner("job")
 	require.ErrorIs(t, <-waiting, ErrOwnerEnded)

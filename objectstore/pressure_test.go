@@ -61,7 +61,7 @@ func TestGetWaitsForAPin(t *testing.T) {
 	for range 3 {
 		readers.Go(func() { requireValue(t, s, id, v) })
 	}
-	require.Eventually(t, func() bool { return s.Stats().Waiting == 1 }, 5*time.Second, time.Millisecond, "one restore for all")
+	require.Eventually(t, func() bool { return s.Stats().Waiting == 1 }, time.Minute, time.Millisecond, "one restore for all")
 	releaseAll(pinned)
 	readers.Wait()
 	require.Equal(t, int64(1), s.Stats().Restores)
@@ -180,7 +180,7 @@ func TestDiskLimit(t *testing.T) {
 	for _, id := range ids[:3] {
 		require.NoError(t, s.Release(id, "job"))
 	}
-	require.Eventually(t, func() bool { _, err := s.Put("job", value(50, 100_000)); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := s.Put("job", value(50, 100_000)); return err == nil }, time.Minute, time.Millisecond)
 	s.ReleaseOwner("job")
 	requireEmpty(t, s)
 }

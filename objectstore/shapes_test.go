@@ -312,7 +312,7 @@ func TestWait(t *testing.T) {
 		ready, err := s.Wait(ctx, []ID{unknown, there}, 2)
 		answers <- answer{ready, err}
 	}()
-	require.Eventually(t, func() bool { return s.awaited.Load() == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.awaited.Load() == 3 }, time.Minute, time.Millisecond)
 	_, err = w.Write([]byte("abc"))
 	require.NoError(t, err)
 	_, err = w.Seal()

@@ -48,7 +48,7 @@ func TestEarlyClose(t *testing.T) {
 				if all {
 					w.stopAfter[2], w.stopAfter[3] = 0, 1
 				}
-				within(t, 20*time.Second, func() {
+				within(t, time.Minute, func() {
 					o := c.run(context.Background(), j, w)
 					for i, err := range o.writeErrs {
 						require.NoError(t, err, "producer %d", i)
@@ -96,7 +96,7 @@ func TestWriteAfterAllClosed(t *testing.T) {
 			}
 			b := testBatch(c.mem, 0, 1000, 2, 5)
 			defer b.Release()
-			require.Eventually(t, func() bool { return errors.Is(w.Write(b), ErrClosed) }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return errors.Is(w.Write(b), ErrClosed) }, time.Minute, time.Millisecond)
 			_, err = w.Close()
 			require.NoError(t, err)
 		})
@@ -143,7 +143,7 @@ func TestAbort(t *testing.T) {
 			c.t = t
 			j := c.job()
 			w := workload{mode: mode, producers: 3, partitions: 3, batches: 8, rows: 500, width: 5, abort: 1}
-			within(t, 20*time.Second, func() {
+			within(t, time.Minute, func() {
 				o := c.run(context.Background(), j, w)
 				for p := range w.partitions {
 					require.ErrorIs(t, o.readErrs[p], ErrProducer)
@@ -170,7 +170,7 @@ func TestCancel(t *testing.T) {
 			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
 			w := workload{mode: mode, producers: 2, partitions: 3, batches: 3000, rows: 200, width: 5, abort: -1,
 				slow: map[int]time.Duration{0: 10 * time.Millisecond}}
-			within(t, 20*time.Second, func() {
+			within(t, time.Minute, func() {
 				o := c.run(ctx, j, w)
 				for _, err := range append(o.writeErrs, o.readErrs...) {
 					require.Error(t, err)
@@ -222,7 +222,7 @@ func TestJobEnds(t *testing.T) {
 			}()
 			time.Sleep(10 * time.Millisecond)
 			j.Finish(nil)
-			within(t, 10*time.Second, func() {
+			within(t, time.Minute, func() {
 				for range 2 {
 					require.ErrorIs(t, <-errs, ErrJobEnded)
 				}
@@ -263,7 +263,7 @@ func TestJobEndsElsewhereFirst(t *testing.T) {
 					n.Store().ReleaseOwner(string(j.ID()))
 				}
 			}
-			within(t, 20*time.Second, func() {
+			within(t, time.Minute, func() {
 				for err == nil {
 					var got arrow.RecordBatch
 					if got, err = r.Next(); err == nil {
@@ -328,7 +328,7 @@ func TestNodeDead(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			require.NoError(t, c.nodes[2].Close())
 			c.nodes[2] = nil
-			within(t, 15*time.Second, func() {
+			within(t, time.Minute, func() {
 				for range 4 {
 					err := <-errs
 					require.Error(t, err)
@@ -351,7 +351,7 @@ func TestWriterToDeadNode(t *testing.T) {
 			gone := c.nodes[2].ID()
 			require.NoError(t, c.nodes[2].Close())
 			c.nodes[2] = nil
-			require.Eventually(t, func() bool { return c.svcs[0].deadError(gone) != nil }, 15*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return c.svcs[0].deadError(gone) != nil }, time.Minute, time.Millisecond)
 
 			w, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Column: 3}, Schema: testSchema})
 			if err == nil { // the mode finds out when it has something to say
@@ -461,7 +461,7 @@ func TestHugeRow(t *testing.T) {
 				g.Go(func() error { return produce(i) })
 				g.Go(func() error { return consume(i) })
 			}
-			within(t, 20*time.Second, func() { require.NoError(t, g.Wait()) })
+			within(t, time.Minute, func() { require.NoError(t, g.Wait()) })
 			for p := range 2 {
 				require.Equal(t, map[int]int{5: 4, len(text): 2}, lengths[p])
 			}
@@ -482,7 +482,7 @@ func TestSlowReader(t *testing.T) {
 			slow: map[int]time.Duration{0: time.Hour, 1: time.Hour}})
 	}()
 	time.Sleep(20 * time.Millisecond)
-	within(t, 10*time.Second, func() {
+	within(t, time.Minute, func() {
 		o := c.run(context.Background(), j, workload{mode: Streaming, producers: 2, partitions: 2, batches: 50, rows: 500, width: 5, abort: -1})
 		c.verify(o)
 	})
@@ -490,7 +490,7 @@ func TestSlowReader(t *testing.T) {
 		require.LessOrEqual(t, s.Stats().Peak, s.Stats().Limit)
 	}
 	cancel()
-	within(t, 10*time.Second, func() { <-slow })
+	within(t, time.Minute, func() { <-slow })
 	j.Finish(nil)
 	c.empty()
 }

@@ -78,7 +78,7 @@ func (c *cluster) close() {
 // empty fails unless no exchange memory, channel, writer, reader, file or job is left.
 func (c *cluster) empty() {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return c.leftovers() == "" }, 5*time.Second, 5*time.Millisecond, "%s", c)
+	require.Eventually(c.t, func() bool { return c.leftovers() == "" }, time.Minute, 5*time.Millisecond, "%s", c)
 }
 
 func (c *cluster) String() string { return c.leftovers() }

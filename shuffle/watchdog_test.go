@@ -40,11 +40,11 @@ func TestWatchdog(t *testing.T) {
 	busy := c.svcs[0]
 	jb, err := busy.job(j.ID())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return jb.activity.writers.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return jb.activity.writers.Load() == 1 }, time.Minute, time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
 	require.Zero(t, busy.Stats().Stalls, "the reader is at work")
 	jb.activity.waits.Add(1) // as if it waited for something else
-	require.Eventually(t, func() bool { return busy.Stats().Stalls == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return busy.Stats().Stalls == 1 }, time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return busy.Stats().Spilled > 1<<20 }, time.Minute, time.Millisecond, "relieved")
 	require.Equal(t, int64(1), busy.Stats().Stalls, "counted once")
 	jb.activity.waits.Add(-1)

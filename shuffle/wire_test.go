@@ -28,7 +28,7 @@ type peer struct {
 }
 
 func newPeer(t *testing.T, c *cluster, service string) *peer {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := c.nodes[1].Stream(ctx, c.nodes[0].ID(), service)
 	require.NoError(t, err)

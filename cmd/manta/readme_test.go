@@ -241,7 +241,7 @@ func (r *reader) start(exports, command string) {
 	select {
 	case line := <-ready:
 		require.Contains(r.t, line, " ready at ", command)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		require.Fail(r.t, "it does not get ready", command)
 	}
 }
