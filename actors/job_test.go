@@ -244,7 +244,7 @@ func TestJobEnds(t *testing.T) {
 					}
 				}
 				return true
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			begin := time.Now()
 			test.end(c, job, cancel)
 			<-job.Context().Done()
@@ -253,7 +253,7 @@ func TestJobEnds(t *testing.T) {
 				require.Error(t, err)
 				require.Equal(t, TaskCancelled, task.State(), "%v", err)
 			}
-			require.Less(t, time.Since(begin), 5*time.Second)
+			require.Less(t, time.Since(begin), time.Minute)
 			job.Finish(context.Cause(job.Context()))
 			require.Equal(t, test.state, job.Info().State)
 			for _, p := range c.probe {

@@ -12,7 +12,7 @@ import (
 // settle waits, for a while, until the books balance: what is on its way between
 // two of them in the background is not an error, but what stays different is.
 func settle(s *Store) {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if balanced(s) {
 			return
 		}
