@@ -20,7 +20,7 @@
 //     filling them, recycled ones nothing: what was freed is kept for ten seconds, and what is mapped, is mapped in
 //     runs that are huge pages if the system has some. Rounding wastes at most an eighth.
 //   - Memory, small values: one after the other in pages of up to 256 KiB, so that nothing is spent on the single
-//     value but a record of 52 bytes and a few bytes of index, all outside the Go heap and beside the limit. A page
+//     value but a record of 56 bytes and a few bytes of index, all outside the Go heap and beside the limit. A page
 //     is what is written, dropped and counted. The price is that one pinned value keeps its page.
 //   - Badger: the place on disk of small values, which would cost a file or a seek each otherwise. The part of a
 //     page that was filled since the last time goes there as one entry (a segment). Badger also has the location

@@ -90,7 +90,7 @@ func (sh *shard) info(slot refcount.Slot) ObjectInfo {
 		memory = true
 	}
 	return ObjectInfo{
-		ID: sh.refs.Key(slot), Owner: sh.refs.Owner(slot), Holders: sh.refs.Holders(slot), Size: int64(v.size),
+		ID: sh.refs.Key(slot), Owner: sh.refs.Owner(slot), Label: sh.s.labels.text(v.label), Holders: sh.refs.Holders(slot), Size: int64(v.size),
 		Tier: tierName(memory, seg.stored), Small: true, Pins: sh.refs.Pins(slot), Created: seg.born,
 	}
 }

@@ -14,7 +14,7 @@ func (s *Store) PutLabelled(owner, label string, parts ...[]byte) (ID, error) {
 	}
 	if size <= int64(s.cfg.InlineMax) {
 		id := newID(true)
-		if err := s.putSmall(id, owner, int(size), parts); err != nil {
+		if err := s.putSmall(id, owner, label, int(size), parts); err != nil {
 			return ID{}, err
 		}
 		s.arrived(id)

@@ -53,6 +53,7 @@ type spot struct {
 	off     uint32
 	size    uint32
 	sum     uint32 // low half of its XXH3; valid once stored
+	label   uint16 // what made it: one of the store's labels
 }
 
 func checksum32(b []byte) uint32 { return uint32(xxh3.Hash(b)) }

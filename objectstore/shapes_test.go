@@ -337,8 +337,10 @@ func TestObjectsAndDelete(t *testing.T) {
 		if i%100 == 0 {
 			n = 20_000
 		}
-		id := put(t, s, fmt.Sprint("job ", i%3), value(uint64(i), n))
-		o := ObjectInfo{ID: id, Owner: fmt.Sprint("job ", i%3), Size: int64(n), Small: n < 20_000}
+		o := ObjectInfo{Owner: fmt.Sprint("job ", i%3), Label: []string{"", "scan", "sort"}[i/3%3], Size: int64(n), Small: n < 20_000}
+		id, err := s.PutLabelled(o.Owner, o.Label, value(uint64(i), n))
+		require.NoError(t, err)
+		o.ID = id
 		o.Holders = []string{o.Owner}
 		if i%7 == 0 {
 			require.NoError(t, s.Hold(id, "reader"))

@@ -10,7 +10,7 @@ import (
 )
 
 // shard keeps a part of the small values, chosen by id. Small values are many: what the store keeps about one
-// is a record of 52 bytes outside the Go heap and a few bytes of index, no pointer and nothing to collect.
+// is a record of 56 bytes outside the Go heap and a few bytes of index, no pointer and nothing to collect.
 //
 // Its mutex is taken before the store's.
 type shard struct {
@@ -93,8 +93,8 @@ func (s *Store) dirtySmall() (n int64) {
 }
 
 // putSmall stores a small value. Borrows parts.
-func (s *Store) putSmall(id ID, owner string, size int, parts [][]byte) error {
-	sh := s.shardOf(id)
+func (s *Store) putSmall(id ID, owner, text string, size int, parts [][]byte) error {
+	sh, label := s.shardOf(id), s.labels.number(text)
 	sh.mu.Lock()
 	for {
 		if sh.closed {
@@ -102,7 +102,7 @@ func (s *Store) putSmall(id ID, owner string, size int, parts [][]byte) error {
 			return ErrClosed
 		}
 		if seg, off := sh.room(size); seg != nil {
-			err := sh.add(id, owner, seg, off, size, parts)
+			err := sh.add(id, owner, label, seg, off, size, parts)
 			sh.mu.Unlock()
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *Store) putSmall(id ID, owner string, size int, parts [][]byte) error {
 			return err
 		}
 		if p == nil {
-			return s.putThrough(sh, id, owner, size, parts)
+			return s.putThrough(sh, id, owner, label, size, parts)
 		}
 		sh.mu.Lock()
 		if sh.closed {
@@ -126,7 +126,7 @@ func (s *Store) putSmall(id ID, owner string, size int, parts [][]byte) error {
 		}
 		seg := sh.newSegment(p, 0)
 		sh.close(seg)
-		err = sh.add(id, owner, seg, 0, size, parts)
+		err = sh.add(id, owner, label, seg, 0, size, parts)
 		sh.settle(p)
 		sh.mu.Unlock()
 		return err
@@ -228,8 +228,8 @@ func (sh *shard) close(seg *segment) {
 }
 
 // add makes the value, copied to its place, an object. mu held.
-func (sh *shard) add(id ID, owner string, seg *segment, off, size int, parts [][]byte) error {
-	slot, err := sh.refs.Add(id, owner, spot{segment: seg.num, off: uint32(off), size: uint32(size)})
+func (sh *shard) add(id ID, owner string, label uint16, seg *segment, off, size int, parts [][]byte) error {
+	slot, err := sh.refs.Add(id, owner, spot{segment: seg.num, off: uint32(off), size: uint32(size), label: label})
 	if err != nil {
 		if seg.live == 0 && !seg.stored {
 			sh.bury(seg)

@@ -159,7 +159,7 @@ func (sh *shard) rescue(seg *segment, it *dirItem, data []byte) error {
 		sh.unsaved.Add(int64(len(value)))
 		seg.moved = append(seg.moved, it.off)
 		sh.leaveSegment(seg, *v)
-		*v = spot{segment: to.num, off: uint32(off), size: it.size}
+		*v = spot{segment: to.num, off: uint32(off), size: it.size, label: v.label}
 		sh.count.compacted += int64(len(value))
 		return nil
 	}

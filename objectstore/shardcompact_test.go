@@ -31,7 +31,8 @@ func TestBadgerShrinksWhileSomethingIsAlive(t *testing.T) {
 					n = 40_000
 				}
 				size += int64(n)
-				id := put(t, s, "job", value(uint64(i), n))
+				id, err := s.PutLabelled("job", fmt.Sprint("value of ", n), value(uint64(i), n))
+				require.NoError(t, err)
 				kept[id] = [2]int{i, n}
 				if len(kept) > 2000 { // drop them in no order
 					for id := range kept {
@@ -53,6 +54,9 @@ func TestBadgerShrinksWhileSomethingIsAlive(t *testing.T) {
 				}
 			}
 			look()
+			for o := range s.Objects() {
+				require.Equal(t, fmt.Sprint("value of ", kept[o.ID][1]), o.Label)
+			}
 			check(t, s)
 			if again {
 				require.NoError(t, s.Close())

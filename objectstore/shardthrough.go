@@ -1,7 +1,7 @@
 package objectstore
 
 // putThrough writes a small value that found no room in memory to Badger, as a segment of its own.
-func (s *Store) putThrough(sh *shard, id ID, owner string, size int, parts [][]byte) error {
+func (s *Store) putThrough(sh *shard, id ID, owner string, label uint16, size int, parts [][]byte) error {
 	sh.mu.Lock()
 	sh.seq++
 	seq := sh.seq
@@ -39,7 +39,7 @@ func (s *Store) putThrough(sh *shard, id ID, owner string, size int, parts [][]b
 		sh.bury(seg)
 		return ErrClosed
 	}
-	if _, err := sh.refs.Add(id, owner, spot{segment: seg.num, size: uint32(size), sum: sum}); err != nil {
+	if _, err := sh.refs.Add(id, owner, spot{segment: seg.num, size: uint32(size), sum: sum, label: label}); err != nil {
 		sh.bury(seg)
 		return holdError(err, id, owner)
 	}

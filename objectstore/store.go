@@ -19,6 +19,7 @@ type Store struct {
 	index *index
 
 	shards   []*shard // small values; immutable after Open
+	labels   labels   // of small values
 	pageSize int
 
 	mu       sync.Mutex // guards all below up to count, and what the fields point to

@@ -82,8 +82,8 @@ func (s *Store) create(w *Writer) (*Writer, error) {
 	return w, nil
 }
 
-// Label says in a few words what makes the object, for those who look at what a store has. It is kept for large values,
-// until the store is closed. To be called before Seal.
+// Label says in a few words what makes the object, for those who look at what a store has. It is kept until the
+// store is closed, of a small value its first 64 bytes, and is best one of few. To be called before Seal.
 func (w *Writer) Label(text string) { w.label = text }
 
 // ID returns the id that the object will have. It names nothing before Seal.
@@ -182,7 +182,7 @@ func (w *Writer) Seal() (ID, error) {
 func (w *Writer) finish() error {
 	s := w.s
 	if w.id.small() {
-		if err := s.putSmall(w.id, w.owner, len(w.buf), [][]byte{w.buf}); err != nil {
+		if err := s.putSmall(w.id, w.owner, w.label, len(w.buf), [][]byte{w.buf}); err != nil {
 			return err
 		}
 		w.buf = nil
