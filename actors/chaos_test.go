@@ -36,7 +36,7 @@ func TestChaos(t *testing.T) {
 		},
 		"block": block,
 	}, func(c *Config) {
-		quick(c)
+		c.Heartbeat, c.Lease = 100*time.Millisecond, time.Second // a death more than was meant is one more of them
 		c.MaxJobs = 3
 		c.Faults = NewFaults(3, there, back)
 	})
@@ -144,10 +144,11 @@ func TestChaos(t *testing.T) {
 	require.Empty(t, js.live)
 	require.Zero(t, js.admission.Running()+js.admission.Queued())
 	js.mu.Unlock()
-	require.Equal(t, RuntimeStats{}, c.head.Runtime())
-	for _, n := range c.nodes {
-		if n.ctx.Err() == nil {
-			require.Zero(t, n.Store().Stats().Objects)
+	eventually(t, func() bool { // nodes that were taken for dead learn it soon
+		left := c.head.Runtime() != RuntimeStats{}
+		for _, n := range c.nodes {
+			left = left || n.ctx.Err() == nil && n.Store().Stats().Objects > 0
 		}
-	}
+		return !left
+	}, "something of a job is left")
 }

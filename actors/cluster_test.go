@@ -82,6 +82,8 @@ func (c *cluster) config(head string) Config {
 	cfg := Config{
 		Head: head, InProcess: c.hub, DataDir: c.t.TempDir(), CPUs: 2, MemoryBytes: 256 << 20, Token: "secret",
 		Tasks: c.tasks, Store: objectstore.Config{MemoryLimit: 16 << 20},
+		JoinTimeout: patience,
+		Lease:       30 * time.Second, // a machine that is busy elsewhere kills no node; quick is for the tests of deaths
 	}
 	if c.edit != nil {
 		c.edit(&cfg)
@@ -101,8 +103,19 @@ func (c *cluster) start(head string) *Node {
 	return n
 }
 
+// patience bounds every wait for something that takes a moment on an idle machine. Only a failure takes that long.
+const patience = 2 * time.Minute
+
+// eventually waits until the condition holds. It is called by the test's own goroutine, so that it may use require.
+func eventually(t *testing.T, condition func() bool, what ...any) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+		require.True(t, time.Now().Before(end), what...)
+	}
+}
+
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -117,7 +130,7 @@ func (c *cluster) job() *Job {
 // quiet checks that no node holds a slot or a task.
 func (c *cluster) quiet() {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
+	eventually(c.t, func() bool {
 		for _, n := range c.nodes {
 			if running, waiting := n.runner.counts(); running+waiting > 0 {
 				return false
@@ -130,7 +143,7 @@ func (c *cluster) quiet() {
 			}
 		}
 		return true
-	}, 10*time.Second, 5*time.Millisecond, "slots or tasks are left")
+	}, "slots or tasks are left")
 }
 
 func TestSubmit(t *testing.T) {

@@ -64,11 +64,11 @@ func exercise(t *testing.T, c *cluster, r *runs, tasks int) {
 		require.NoError(t, err)
 		blocked = append(blocked, task)
 	}
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.count) == len(submitted)+len(blocked)
-	}, 20*time.Second, time.Millisecond)
+	})
 	require.NoError(t, c.head.StopJob(stopped.ID(), "test"))
 	for _, task := range blocked {
 		_, err := task.Wait(testContext(t))

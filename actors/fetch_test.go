@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,9 +36,9 @@ func TestFetchedValuesAreKept(t *testing.T) {
 	require.EqualValues(t, 1, made.Store().Stats().Gets-puts, "it is fetched once")
 	require.EqualValues(t, 1, used.Store().Stats().Objects)
 	r.Release()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		return made.Store().Stats().Objects+used.Store().Stats().Objects == 0
-	}, 20*time.Second, 5*time.Millisecond, "the copy goes with the value")
+	}, "the copy goes with the value")
 }
 
 // Copies take a part of the store's memory, and the latest stay.

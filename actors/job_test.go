@@ -147,11 +147,11 @@ func TestYieldCancelled(t *testing.T) {
 	job := c.job()
 	yield, err := job.Submit(TaskSpec{Func: "yield"})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { _, w := c.head.runner.counts(); return w == 1 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { _, w := c.head.runner.counts(); return w == 1 })
 	_, err = job.Submit(TaskSpec{Func: "hog"})
 	require.NoError(t, err)
 	<-yielded
-	require.Eventually(t, func() bool { r, w := c.head.runner.counts(); return r == 1 && w == 1 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { r, w := c.head.runner.counts(); return r == 1 && w == 1 })
 	yield.Cancel()
 	_, err = yield.Wait(testContext(t))
 	require.ErrorIs(t, err, context.Canceled)
@@ -237,14 +237,14 @@ func TestJobEnds(t *testing.T) {
 					tasks = append(tasks, task)
 				}
 			}
-			require.Eventually(t, func() bool {
+			eventually(t, func() bool {
 				for _, task := range tasks {
 					if task.State() != TaskStarted {
 						return false
 					}
 				}
 				return true
-			}, time.Minute, time.Millisecond)
+			})
 			begin := time.Now()
 			test.end(c, job, cancel)
 			<-job.Context().Done()
@@ -253,7 +253,7 @@ func TestJobEnds(t *testing.T) {
 				require.Error(t, err)
 				require.Equal(t, TaskCancelled, task.State(), "%v", err)
 			}
-			require.Less(t, time.Since(begin), time.Minute)
+			t.Logf("its tasks have ended after %v", time.Since(begin))
 			job.Finish(context.Cause(job.Context()))
 			require.Equal(t, test.state, job.Info().State)
 			for _, p := range c.probe {
@@ -278,7 +278,7 @@ func TestOrphan(t *testing.T) {
 	c.quiet()
 	select {
 	case <-job.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("nobody ended the job")
 	}
 	require.Equal(t, JobStopped, job.Info().State)
@@ -315,11 +315,11 @@ func TestStubbornTask(t *testing.T) {
 	close(release)
 	c.quiet()
 	require.ErrorIs(t, <-stored, objectstore.ErrOwnerEnded, "the store holds nothing for a job that has ended")
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		c.probe[1].mu.Lock()
 		defer c.probe[1].mu.Unlock()
 		return c.probe[1].ended[job.ID()] == 2
-	}, 10*time.Second, time.Millisecond, "services hear of it again")
+	}, "services hear of it again")
 	job.Finish(nil)
 }
 
@@ -407,7 +407,7 @@ func TestPendingJobGivesUp(t *testing.T) {
 		_, err := c.head.NewJob(ctx, JobSpec{Name: "second"})
 		errs <- err
 	}()
-	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 2 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return len(c.head.Jobs()) == 2 })
 	require.Equal(t, JobPending, c.head.Jobs()[1].State)
 	cancel()
 	require.ErrorIs(t, <-errs, context.Canceled)
@@ -416,7 +416,7 @@ func TestPendingJobGivesUp(t *testing.T) {
 		_, err := c.head.NewJob(context.Background(), JobSpec{Name: "third"})
 		errs <- err
 	}()
-	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 3 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return len(c.head.Jobs()) == 3 })
 	require.NoError(t, c.head.StopJob(c.head.Jobs()[2].ID, "no"))
 	require.ErrorIs(t, <-errs, ErrJobStopped)
 	first.Finish(nil)
@@ -443,7 +443,7 @@ func TestMissedEnd(t *testing.T) {
 			return nil, tc.Yield(func() error { <-tc.Done(); return context.Cause(tc) })
 		},
 	}, func(c *Config) {
-		quick(c)
+		c.Heartbeat = 100 * time.Millisecond
 		c.Faults = NewFaults(1, Fault{Kind: "EndJob", Lose: 1}, Fault{Kind: "Stop", Lose: 1})
 	})
 	c.head.jobs.patience = 50 * time.Millisecond
@@ -454,10 +454,10 @@ func TestMissedEnd(t *testing.T) {
 		require.NoError(t, <-stored)
 	}
 	ended.Finish(nil)
-	require.Eventually(t, func() bool { return c.probe[1].sawEnd(ended.ID()) }, time.Minute, 5*time.Millisecond)
+	eventually(t, func() bool { return c.probe[1].sawEnd(ended.ID()) })
 	require.EqualValues(t, 1, c.nodes[1].Store().Stats().Objects, "what lives keeps what it has")
 	require.Len(t, c.nodes[1].engine.jobs(), 1)
 	lives.Finish(nil)
-	require.Eventually(t, func() bool { return c.nodes[1].Store().Stats().Objects == 0 }, time.Minute, 5*time.Millisecond)
+	eventually(t, func() bool { return c.nodes[1].Store().Stats().Objects == 0 })
 	c.quiet()
 }

@@ -61,7 +61,7 @@ func (n *Node) NewJob(ctx context.Context, spec JobSpec) (*Job, error) {
 func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 	j := &Job{
 		jobs: js, id: JobID("job-" + randomHex(6)), spec: spec,
-		state: JobPending, submitted: time.Now(), admitted: make(chan struct{}), ended: make(chan struct{}),
+		state: JobPending, admitted: make(chan struct{}), ended: make(chan struct{}),
 	}
 	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	js.mu.Lock()
@@ -70,6 +70,7 @@ func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 		j.cancel(ErrClosed)
 		return nil, ErrClosed
 	}
+	j.submitted = time.Now() // in the order of admission
 	js.live[j.id] = j
 	js.n.engine.brain.do(func(c *core.Core) { c.StartJob(core.JobID(j.id)) })
 	js.admit(js.admission.Submit(string(j.id)))

@@ -2,8 +2,10 @@ package actors
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -18,5 +20,16 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
 		_ = f.Value.Set("8") // these tests wait more than they compute
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	var leak error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // connections that failed go after seconds only
+		if leak = goleak.Find(); leak == nil {
+			break
+		}
+	}
+	if leak != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, leak)
+		code = 1
+	}
+	os.Exit(code)
 }

@@ -83,7 +83,8 @@ func (m *member) run() {
 		m.mu.Unlock()
 
 		begun := time.Now()
-		err := m.beat()
+		over := begun.Sub(renewed) > m.lease
+		err := m.beat(over)
 		for _, w := range waiters {
 			close(w)
 		}
@@ -96,9 +97,11 @@ func (m *member) run() {
 		case status.Code(err) == codes.Aborted:
 			m.n.fail(fmt.Errorf("%w: the head at %s has dismissed this node: %w", ErrHeadLost, m.n.cfg.Head, fromStatus(m.n.cfg.Head, err)))
 			return
-		case time.Since(renewed) > m.lease:
+		case over:
 			m.n.fail(fmt.Errorf("%w: the head at %s did not answer for %v", ErrHeadLost, m.n.cfg.Head, m.lease))
 			return
+		case time.Since(renewed) > m.lease: // maybe this process was stopped, and not the head silent: ask once more
+			pause = 0
 		default:
 			pause = m.heartbeat / 4
 		}
@@ -107,15 +110,15 @@ func (m *member) run() {
 	}
 }
 
-// beat sends one heartbeat. It takes the list of nodes if there is a newer one, and ends jobs of which the end was missed.
-func (m *member) beat() error {
+// beat sends one heartbeat; the last one waits for a connection to come back. It takes the list of nodes if there is a newer one, and ends jobs of which the end was missed.
+func (m *member) beat(last bool) error {
 	ctx, cancel := context.WithTimeout(m.n.ctx, m.heartbeat)
 	defer cancel()
 	running, waiting := m.n.runner.counts()
 	reply, err := wire.NewHeadClient(m.conn).Heartbeat(ctx, &wire.HeartbeatRequest{
 		Node: string(m.n.id), Version: m.n.peers.listVersion(),
 		RunningTasks: int32(running), WaitingTasks: int32(waiting), Jobs: m.n.engine.jobs(),
-	})
+	}, grpc.WaitForReady(last))
 	if err != nil {
 		return err
 	}
@@ -161,7 +164,7 @@ func (m *member) refresh(ctx context.Context) error {
 
 // leave tells the head that the node goes, as well as that can be done.
 func (m *member) leave(reason string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), m.lease)
 	defer cancel()
 	_, err := wire.NewHeadClient(m.conn).Leave(ctx, &wire.LeaveRequest{Node: string(m.n.id), Reason: reason})
 	if err != nil && !errors.Is(fromStatus(m.n.cfg.Head, err), ErrHeadLost) {

@@ -54,10 +54,10 @@ func TestListMemory(t *testing.T) {
 	made.Release()
 
 	require.NoError(t, c.nodes[2].Close())
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		list, err := ListMemory(ctx, conn, 10)
 		return err == nil && len(list) == 2 && list[0].Error == "" && list[1].Error == "" && list[0].Store.Objects+list[1].Store.Objects == 0
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 
 	other, err := Dial(ctx, c.nodes[1].Address(), "secret")
 	if err == nil {

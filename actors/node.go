@@ -334,7 +334,7 @@ func (n *Node) sayGoodbye() {
 	for _, info := range n.peers.list() {
 		if info.ID != n.id && info.State == NodeAlive {
 			all.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Lease)
 				defer cancel()
 				_, _ = n.Ask(ctx, Address{info.ID, nodeActor}, &wire.HeadClosing{})
 			})

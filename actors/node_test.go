@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -10,14 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quick makes deaths known soon.
-func quick(c *Config) { c.Heartbeat, c.Lease = 100*time.Millisecond, time.Second }
+// quick makes deaths known soon, but not those of nodes that only wait for a busy machine.
+func quick(c *Config) { c.Heartbeat, c.Lease = 100*time.Millisecond, 4*time.Second }
 
 func TestStartRefused(t *testing.T) {
 	c := newCluster(t, 1, nil, nil)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, nobody.Close())
+	const nobody = "127.0.0.1:1" // no port that is given to anybody
 	for _, test := range []struct {
 		name string
 		edit func(*Config)
@@ -27,7 +26,7 @@ func TestStartRefused(t *testing.T) {
 		{"version", func(c *Config) { c.Version = "9.9" }, ErrVersion, "this node is 9.9"},
 		{"token", func(c *Config) { c.Token = "guess" }, ErrToken, "not the cluster's"},
 		{"no token", func(c *Config) { c.Token = "" }, ErrToken, "wants a token"},
-		{"nobody", func(c *Config) { c.Head = nobody.Addr().String(); c.JoinTimeout = 50 * time.Millisecond }, ErrUnreachable, nobody.Addr().String()},
+		{"nobody", func(c *Config) { c.Head = nobody; c.JoinTimeout = 50 * time.Millisecond }, ErrUnreachable, nobody},
 		{"not the head", func(cfg *Config) { cfg.Head = c.nodes[1].Address() }, ErrNotHead, c.head.Address()},
 		{"port in use", func(cfg *Config) { cfg.Listen = c.head.Address() }, ErrListen, "the port is in use"},
 		{"open to all", func(c *Config) { c.Listen = "0.0.0.0:0"; c.Token = "" }, nil, "set a token"},
@@ -80,7 +79,7 @@ func TestDialRefused(t *testing.T) {
 func TestNodesKnowEachOther(t *testing.T) {
 	c := newCluster(t, 2, nil, func(c *Config) { c.Labels = map[string]string{"zone": "a"} })
 	for _, n := range c.nodes {
-		require.Eventually(t, func() bool { return len(n.Nodes()) == 3 }, time.Minute, time.Millisecond)
+		eventually(t, func() bool { return len(n.Nodes()) == 3 })
 		for _, info := range n.Nodes() {
 			require.Equal(t, NodeAlive, info.State)
 			require.Equal(t, info.ID == c.head.ID(), info.Head)
@@ -97,7 +96,7 @@ func TestNodesKnowEachOther(t *testing.T) {
 	}
 }
 
-// A node that fell silent is unreachable, then dead; one that closes is dead at once.
+// A node that fell silent is dead after the lease; one that closes is dead at once.
 func TestNodeDeath(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil, quick)
@@ -112,20 +111,17 @@ func TestNodeDeath(t *testing.T) {
 			require.Equal(t, NodeDead, info.State)
 		}
 	}
-	sawUnreachable := false
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		for _, info := range c.head.Nodes() {
 			if info.ID == silent.ID() {
-				sawUnreachable = sawUnreachable || info.State == NodeUnreachable
-				return info.State == NodeDead && info.Reason == "no heartbeat for 1s"
+				return info.State == NodeDead && info.Reason == "no heartbeat for 4s"
 			}
 		}
 		return false
-	}, 10*time.Second, time.Millisecond)
-	require.True(t, sawUnreachable)
+	})
 	for _, i := range []int{0, 3} {
 		for _, gone := range []*Node{silent, closed} {
-			require.Eventually(t, func() bool { return c.probe[i].sawDeath(gone.ID()) }, time.Minute, time.Millisecond)
+			eventually(t, func() bool { return c.probe[i].sawDeath(gone.ID()) })
 		}
 	}
 	require.Equal(t, "SHUTDOWN", conn.GetState().String())
@@ -146,7 +142,7 @@ func TestDismissed(t *testing.T) {
 	c.head.head.leave(worker.ID(), "the operator wanted it")
 	select {
 	case <-worker.Done():
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the node goes on")
 	}
 	require.ErrorIs(t, worker.Err(), ErrHeadLost)
@@ -177,10 +173,7 @@ func TestHeadCloses(t *testing.T) {
 
 // A worker started before its head waits for it a little.
 func TestJoinWaitsForHead(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := lis.Addr().String()
-	require.NoError(t, lis.Close())
+	address := reservePort(t)
 	hub := NewHub()
 	type started struct {
 		n   *Node
@@ -188,7 +181,7 @@ func TestJoinWaitsForHead(t *testing.T) {
 	}
 	ch := make(chan started)
 	go func() {
-		n, err := Start(context.Background(), Config{Head: address, InProcess: hub, DataDir: t.TempDir(), JoinTimeout: 20 * time.Second})
+		n, err := Start(context.Background(), Config{Head: address, InProcess: hub, DataDir: t.TempDir(), JoinTimeout: patience})
 		ch <- started{n, err}
 	}()
 	time.Sleep(100 * time.Millisecond)
@@ -198,6 +191,23 @@ func TestJoinWaitsForHead(t *testing.T) {
 	require.NoError(t, worker.err)
 	require.NoError(t, worker.n.Close())
 	require.NoError(t, head.Close())
+}
+
+// reservePort gives an address that a node can listen at, and nobody else on this machine uses meanwhile: a connection that had
+// it, and is in its last wait, keeps it from being given away.
+func reservePort(t *testing.T) string {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer lis.Close()
+	out, err := net.Dial("tcp", lis.Addr().String())
+	require.NoError(t, err)
+	in, err := lis.Accept()
+	require.NoError(t, err)
+	require.NoError(t, in.Close()) // first: it waits at this address
+	_, err = out.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, out.Close())
+	return lis.Addr().String()
 }
 
 // A connection that never says a word does not hold up a node's end.

@@ -82,7 +82,7 @@ func processMain() int {
 		case line, ok := <-lines:
 			if !ok {
 				err := n.Close()
-				for deadline := time.Now().Add(5 * time.Second); err == nil; {
+				for deadline := time.Now().Add(30 * time.Second); err == nil; {
 					// Remoting sleeps two seconds after a connection that failed, and
 					// only then sees that it has to end.
 					leak := goleak.Find()
@@ -107,7 +107,7 @@ func processMain() int {
 }
 
 func processCommand(n *Node, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	switch args[0] {
 	case "tasks": // one small and one large task on every node
@@ -332,7 +332,7 @@ func TestProcesses(t *testing.T) {
 		begin := time.Now()
 		one.kill()
 		ended := head.expect("ended")
-		t.Log("known after", time.Since(begin)) // that it is in under 5 s the membership's simulation shows
+		t.Logf("known after %v", time.Since(begin))
 		require.Equal(t, "FAILED", ended[1])
 		require.Equal(t, string(one.id), ended[2])
 		require.Contains(t, strings.Join(ended[3:], " "), string(one.id))
@@ -380,10 +380,10 @@ func TestProcessSuspended(t *testing.T) {
 	head.expect("blocking")
 	begin := time.Now()
 	require.NoError(t, worker.cmd.Process.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return head.nodes()[worker.id].State == NodeUnreachable }, time.Minute, 20*time.Millisecond)
+	eventually(t, func() bool { return head.nodes()[worker.id].State != NodeAlive }) // unreachable, or on a busy machine already dead
 	ended := head.expect("ended")
 	require.Equal(t, string(worker.id), ended[2])
-	t.Log("known after", time.Since(begin))
+	t.Logf("known after %v", time.Since(begin))
 	require.NoError(t, worker.cmd.Process.Signal(syscall.SIGCONT))
 	require.Contains(t, strings.Join(worker.expect("stopped"), " "), "has dismissed this node")
 	head.quit()

@@ -66,7 +66,7 @@ func (c *cluster) objects() (n int) {
 
 func (c *cluster) emptied() {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return c.objects() == 0 }, time.Minute, 10*time.Millisecond, "values are left in stores")
+	eventually(c.t, func() bool { return c.objects() == 0 }, "values are left in stores")
 }
 
 // die ends a node as if its process were gone: it says nothing any more.
@@ -92,7 +92,7 @@ func TestShapeLoopDoesNotGrow(t *testing.T) {
 		_, err = back.Get(ctx)
 		require.NoError(t, err)
 		if i%10 == 9 {
-			require.Eventually(t, func() bool { return c.objects() <= 3 }, time.Minute, 5*time.Millisecond)
+			eventually(t, func() bool { return c.objects() <= 3 })
 		}
 	}
 	c.emptied()
@@ -107,8 +107,10 @@ func TestShapeConstructorReferences(t *testing.T) {
 		ref := shapeMake.Call(ctx, cl, Val(1<<20))
 		h, err := shapeHold.Spawn(ctx, cl, Val([]*Ref[[]byte]{ref}))
 		require.NoError(t, err)
+		_, _, err = Wait(ctx, []*Ref[[]byte]{ref}, 1)
+		require.NoError(t, err)
 		ref.Release()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // in which it would go
 		require.Equal(t, 1, c.objects(), "the actor has it")
 		if drop {
 			get(t, shapeDrop.Call(ctx, h, NoArg))
@@ -217,7 +219,7 @@ func TestShapeStreamHandleGone(t *testing.T) {
 		s.Release()
 	}
 	c.emptied()
-	require.Eventually(t, func() bool { return c.head.Runtime().Tasks == 0 }, time.Minute, 5*time.Millisecond, "a generator waits for ever")
+	eventually(t, func() bool { return c.head.Runtime().Tasks == 0 }, "a generator waits for ever")
 }
 
 // Nodes that are lost take their share of what runs, and no more.
@@ -236,17 +238,18 @@ func TestShapeLostNodesShare(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return running() == 10 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return running() == 10 })
 	for k := 1; k <= 2; k++ {
 		low := 100
 		c.die(c.nodes[k])
-		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for range 100 {
+			time.Sleep(time.Millisecond)
 			low = min(low, running())
 		}
 		require.Equal(t, 10-2*k, low)
 	}
 	c.start(c.head.Address())
-	require.Eventually(t, func() bool { return running() == 8 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return running() == 8 })
 }
 
 // What a task submitted ends with a cancel of it, also when it has failed itself; and at the end of the job in any case.
@@ -260,7 +263,7 @@ func TestShapeCancelAfterFailure(t *testing.T) {
 		require.ErrorIs(t, err, errOdd)
 		require.EqualValues(t, 1, shapeChildren.Load())
 		p.Cancel()
-		require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, time.Minute, time.Millisecond)
+		eventually(t, func() bool { return shapeChildren.Load() == 0 })
 	}
 	_, err := shapeParent.Call(ctx, cl, NoArg).Get(ctx)
 	require.ErrorIs(t, err, errOdd)

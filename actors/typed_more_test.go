@@ -199,7 +199,7 @@ func TestTypedConcurrency(t *testing.T) {
 		for range 5 {
 			calls = append(calls, gateWait.Call(ctx, h, NoArg))
 		}
-		require.Eventually(t, func() bool { return get(t, gateMax.Call(ctx, h, NoArg)) == 3 }, time.Minute, time.Millisecond)
+		eventually(t, func() bool { return get(t, gateMax.Call(ctx, h, NoArg)) == 3 })
 		one := gateWait.Call(ctx, h, NoArg)
 		_, err = gateWait.Call(ctx, h, NoArg).Get(ctx)
 		require.ErrorIs(t, err, ErrPendingCalls)
@@ -249,7 +249,7 @@ func TestTypedDetachedAndRestarts(t *testing.T) {
 	gate, err := gates.Spawn(ctx, second, NoArg, NearNode(victim.ID()), Restarts(-1))
 	require.NoError(t, err)
 	once := gateWait.Call(ctx, gate, NoArg)
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, func() bool { return get(t, gateMax.Call(ctx, gate, NoArg)) == 1 }, "the call has not begun")
 	c.die(victim)
 	_, err = once.Get(ctx)
 	require.ErrorIs(t, err, ErrActorDead)
@@ -274,9 +274,9 @@ func TestTypedDriverAtWorker(t *testing.T) {
 	lost, err := c.nodes[2].NewClient(ctx, JobSpec{})
 	require.NoError(t, err)
 	r := shapeForever.Call(ctx, lost, NoArg, OnNode(c.head.ID()))
-	require.Eventually(t, func() bool { return shapeChildren.Load() == 1 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return shapeChildren.Load() == 1 })
 	c.die(c.nodes[2])
-	require.Eventually(t, func() bool { return shapeChildren.Load() == 0 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return shapeChildren.Load() == 0 })
 	_ = r
 }
 
@@ -286,7 +286,7 @@ func TestTypedStopJob(t *testing.T) {
 	cl := c.client()
 	ctx := testContext(t)
 	running := nap.Call(ctx, cl, Val(time.Hour))
-	require.Eventually(t, func() bool { return len(c.head.Tasks(testContext(t), 10)) == 1 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return len(c.head.Tasks(testContext(t), 10)) == 1 })
 	require.NoError(t, c.head.StopJob(cl.Job(), "test"))
 	_, err := running.Get(ctx)
 	require.Error(t, err)
@@ -308,7 +308,7 @@ func TestPlacementGroups(t *testing.T) {
 	require.ErrorIs(t, no.Ready(short), context.DeadlineExceeded)
 	no.Remove()
 	g.Remove()
-	require.Eventually(t, func() bool { return c.head.Runtime().Groups == 0 }, time.Minute, time.Millisecond)
+	eventually(t, func() bool { return c.head.Runtime().Groups == 0 })
 }
 
 func TestMainRuns(t *testing.T) {

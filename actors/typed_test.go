@@ -145,7 +145,7 @@ func (c *cluster) clientOn(n *Node) *Client {
 func (c *cluster) clean() {
 	c.t.Helper()
 	c.quiet()
-	require.Eventually(c.t, func() bool {
+	eventually(c.t, func() bool {
 		for _, n := range c.nodes {
 			rt := n.engine
 			rt.mu.Lock()
@@ -167,7 +167,7 @@ func (c *cluster) clean() {
 			}
 		}
 		return true
-	}, 10*time.Second, 5*time.Millisecond, "something of a job is left")
+	}, "something of a job is left")
 }
 
 func get[T any](t *testing.T, r *Ref[T]) T {
@@ -334,14 +334,14 @@ func TestTypedRelease(t *testing.T) {
 			r.Release()
 		}
 	}
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		runtime.GC()
 		objects := 0
 		for _, n := range c.nodes {
 			objects += int(n.store.Stats().Objects)
 		}
 		return objects == 0
-	}, 10*time.Second, 10*time.Millisecond)
+	})
 }
 
 func TestTypedCancel(t *testing.T) {

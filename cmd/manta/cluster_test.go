@@ -37,7 +37,7 @@ const slow = "SELECT a.l_suppkey, count(*) AS n FROM lineitem a JOIN lineitem b 
 
 // slack is above what the cluster promises (a query is cancelled within 1 s, a
 // dead node is known within 5 s), for machines that are busy.
-const slack = 15 * time.Second
+const slack = patience
 
 var modes = []string{"concat", "disk", "object-store", "streaming", "auto"}
 

@@ -251,7 +251,7 @@ func (r *reader) stopCluster() {
 	for i := len(r.cluster) - 1; i >= 0; i-- {
 		d := r.cluster[i]
 		assert.NoError(r.t, d.process.Process.Signal(syscall.SIGINT), d.command)
-		kill := time.AfterFunc(30*time.Second, func() { _ = d.process.Process.Kill() })
+		kill := time.AfterFunc(patience, func() { _ = d.process.Process.Kill() })
 		assert.NoError(r.t, d.process.Wait(), d.command)
 		kill.Stop()
 	}
