@@ -478,3 +478,20 @@ func TestErrorOfRowsNotLookedAt(t *testing.T) {
 		require.ErrorContains(t, err, "Conversion Error: Could not cast value nan")
 	}
 }
+
+// A statement whose plan has no room is run as it is written.
+func TestPlanLargerThanPlanningMemory(t *testing.T) {
+	o := newOracle(t)
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: minMemory})
+	var list strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&list, ",%d", 3*i)
+	}
+	sql := "SELECT count(*) FROM big WHERE b IN (" + list.String()[1:] + ")"
+	options := Options{Tables: o.tables, Distribute: "always"}
+	text, err := c.Explain(context.Background(), sql, options)
+	require.NoError(t, err)
+	require.Contains(t, text, "its plan takes more memory")
+	got, _ := query(t, c, sql, options)
+	requireSame(t, o.answer(t, sql), got, true, "a long list")
+}

@@ -122,6 +122,8 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 		q.plan, q.fallback = nil, unsupported.What
 	case errors.Is(err, kernel.ErrNotSerializable):
 		q.plan, q.fallback = nil, err.Error()
+	case outOfMemory(err): // a plan can be many times its text, which may well run
+		q.plan, q.fallback = nil, "its plan takes more memory than there is for plans"
 	default:
 		return err
 	}
@@ -131,6 +133,12 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 		}
 	}
 	return nil
+}
+
+// outOfMemory reports whether DuckDB had too little memory.
+func outOfMemory(err error) bool {
+	e, ok := errors.AsType[*kernel.Error](err)
+	return ok && e.Type == "Out of Memory"
 }
 
 // checkSelect refuses everything but one SELECT.
