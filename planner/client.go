@@ -32,7 +32,7 @@ type Config struct {
 	DataDir  string // default: temporary folders
 	Logger   *slog.Logger
 
-	batchRows int // for tests: the most rows of a batch on its way
+	BatchRows int // for tests: the most rows of a batch on its way; 0: as many as are fast
 }
 
 // Client runs SQL on a cluster. It is safe for concurrent use.

@@ -28,7 +28,7 @@ func StartEmbedded(ctx context.Context, c Config) (*Embedded, error) {
 	e := &Embedded{}
 	hub := actors.NewHub()
 	for i := range nodes {
-		config := NodeConfig{CPUs: cpus, Memory: c.Memory, MaxSpill: c.MaxSpill, Hub: hub, Token: c.Token, Logger: c.Logger, batchRows: c.batchRows}
+		config := NodeConfig{CPUs: cpus, Memory: c.Memory, MaxSpill: c.MaxSpill, Hub: hub, Token: c.Token, Logger: c.Logger, batchRows: c.BatchRows}
 		if c.DataDir != "" {
 			config.DataDir = filepath.Join(c.DataDir, fmt.Sprintf("node-%d", i))
 		}
