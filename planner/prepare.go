@@ -27,7 +27,7 @@ type prepared struct {
 	sql      string   // the query's own, or what it stands for
 	names    []string // of the result's columns
 	types    []string // DuckDB's
-	travel   []string // the types that the last stage's rows have on their way
+	travel   []string // the types that the last stage's rows have on their way; nil if they are the query's own
 	session  string   // the statement that gives a connection the settings of the planning one
 	setup    []string // session, and the statements that make the tables known to a connection
 	plan     *dist.Plan

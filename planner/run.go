@@ -18,6 +18,7 @@ import (
 	"manta/planner/kernel"
 	"manta/planner/wire"
 	"manta/shuffle"
+	"manta/shuffle/rows"
 )
 
 // run is one query on its way: the coordinator, on the head.
@@ -363,7 +364,7 @@ func (r *run) sendRows(schema *arrow.Schema, b arrow.RecordBatch) error {
 	if err != nil {
 		return err
 	}
-	if len(block) > maxBlock && b.NumRows() > 1 {
+	if len(block) > maxBlock && b.NumRows() > 1 && !rows.HasUnion(b.Schema()) {
 		half := b.NumRows() / 2
 		for _, cut := range [][2]int64{{0, half}, {half, b.NumRows()}} {
 			piece := b.NewSlice(cut[0], cut[1])
@@ -375,7 +376,7 @@ func (r *run) sendRows(schema *arrow.Schema, b arrow.RecordBatch) error {
 		}
 		return nil
 	}
-	for len(block) > maxBlock { // one row that is larger
+	for len(block) > maxBlock { // one row that is larger, or what cannot be cut
 		if err := r.out.put(&wire.QueryEvent{Event: &wire.QueryEvent_Part{Part: block[:maxBlock]}}); err != nil {
 			return err
 		}

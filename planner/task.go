@@ -19,6 +19,7 @@ import (
 	"manta/planner/plan"
 	"manta/planner/wire"
 	"manta/shuffle"
+	batches "manta/shuffle/rows"
 )
 
 // stageFunc is the name under which every node runs stage tasks.
@@ -218,7 +219,7 @@ func (r *stageRun) stream() error {
 // pieces writes a batch (borrowed), in pieces if batches are to be small, and reports whether an output still wants rows.
 func (r *stageRun) pieces(batch arrow.RecordBatch) (open bool, err error) {
 	most := int64(r.service.config.batchRows)
-	if most == 0 || batch.NumRows() <= most {
+	if most == 0 || batch.NumRows() <= most || batches.HasUnion(batch.Schema()) {
 		return r.write(batch)
 	}
 	for at := int64(0); at < batch.NumRows(); at += most {

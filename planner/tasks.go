@@ -201,7 +201,7 @@ func (r *run) resultSchema() (*arrow.Schema, error) {
 
 func (r *run) rowsSchema(conn *kernel.Conn) (*arrow.Schema, error) {
 	ctx := r.job.Context()
-	if r.query.plan != nil {
+	if r.query.travel != nil {
 		return r.service.schemas.of(ctx, conn, r.query.travel)
 	}
 	if types := r.wholeTypes(conn); types != nil {
@@ -213,7 +213,7 @@ func (r *run) rowsSchema(conn *kernel.Conn) (*arrow.Schema, error) {
 	return ofQuery(ctx, conn, r.query.sql)
 }
 
-// wholeTypes are the types of a query that is not distributed, or nil when SQL cannot spell them.
+// wholeTypes are the types of the query's own text, or nil when SQL cannot spell them.
 func (r *run) wholeTypes(conn *kernel.Conn) []string {
 	if _, err := r.service.schemas.of(r.job.Context(), conn, r.query.types); err != nil {
 		return nil

@@ -83,6 +83,9 @@ func (c *checker) output(e *Edge) error {
 		return fmt.Errorf("it starts at another stage")
 	}
 	readers := e.Readers()
+	if e.To == nil && slices.ContainsFunc(e.Types, odd) && !e.Native() {
+		return fmt.Errorf("%d tasks give the client what only one can", e.From.Tasks)
+	}
 	switch e.Kind {
 	case Gather:
 		if readers != 1 {

@@ -13,7 +13,7 @@ import (
 // Fragment is the SQL of a stage for one of its tasks.
 type Fragment struct {
 	SQL     string
-	Types   []string      // DuckDB types of the columns
+	Types   []string      // DuckDB types of the columns; nil if they are the text's own
 	Routing map[*Edge]int // Hash and Range edges: the column that holds the partition number
 	Inputs  []*Input      // with the views that the text reads
 	Files   []string      // that the text reads
@@ -36,15 +36,17 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 	// Columns that no edge carries are not computed, and the others leave as they travel.
 	needed := s.needed()
 	exprs := make([]plan.Expr, len(needed))
-	same := true
+	same, native := true, len(s.Outputs) == 1 && s.Outputs[0].Native()
 	for i, t := range s.Root.Types() {
 		exprs[i] = &plan.Ref{Index: i, T: t}
 		to := travelType(t)
 		switch {
+		case native:
+			continue
 		case !needed[i]:
 			exprs[i], same = &plan.Const{Value: plan.NullOf(to)}, false
 		case !to.Equal(t):
-			exprs[i], same = &plan.Cast{Child: exprs[i], T: to}, false
+			exprs[i], same = &plan.Raw{SQL: leaving("{0}", t), Params: []plan.Expr{exprs[i]}, T: to}, false
 		}
 		f.Types = append(f.Types, to.String())
 	}

@@ -104,10 +104,8 @@ func (n *Input) PrintSQL(*plan.Printer) (string, error) {
 		}
 		at := slices.Index(n.Edge.Keep, i)
 		switch {
-		case at >= 0 && travelType(t).Equal(t):
-			b.WriteString(columnName(at))
 		case at >= 0:
-			b.WriteString("CAST(" + columnName(at) + " AS " + t.String() + ")")
+			b.WriteString(arriving(columnName(at), t))
 		case t.Spellable():
 			b.WriteString("CAST(NULL AS " + t.String() + ")")
 		default:

@@ -51,6 +51,9 @@ func Place(root plan.Node, o Options) (*Placed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(root.Types(), odd) {
+		out = p.gather(out) // one task makes of what has travelled what the client asked for
+	}
 	return &Placed{Root: out.node, Dist: out.dist, Rows: out.rows, Shared: p.shared, Notes: p.notes}, nil
 }
 

@@ -79,7 +79,10 @@ func (t Type) String() string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(Ident(f.Name) + " " + f.Type.String())
+			if f.Name != "" {
+				b.WriteString(Ident(f.Name) + " ")
+			}
+			b.WriteString(f.Type.String())
 		}
 		return b.String() + ")"
 	case "ENUM":
@@ -97,6 +100,9 @@ func (t Type) String() string {
 // Key and Value are the parts of a MAP.
 func (t Type) Key() Type   { return t.Child.Fields[0].Type }
 func (t Type) Value() Type { return t.Child.Fields[1].Type }
+
+// Unnamed reports a STRUCT whose fields have no names, as row() makes it.
+func (t Type) Unnamed() bool { return t.ID == "STRUCT" && len(t.Fields) > 0 && t.Fields[0].Name == "" }
 
 // Spellable reports whether SQL can name the type: a struct without field names has no spelling.
 func (t Type) Spellable() bool {

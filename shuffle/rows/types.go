@@ -1,6 +1,8 @@
 package rows
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
@@ -22,6 +24,20 @@ func newColumn(mem memory.Allocator, dt arrow.DataType, partitions int) column {
 		}
 	}
 	return &general{mem: mem, dt: dt, parts: make([][]arrow.Array, partitions), size: make([]int64, partitions)}
+}
+
+// HasUnion reports a column with a union in it. Arrow's writer fails on a slice of one, so batches that are to be written
+// must not be cut.
+func HasUnion(schema *arrow.Schema) bool {
+	var union func(arrow.DataType) bool
+	union = func(t arrow.DataType) bool {
+		if _, ok := t.(arrow.UnionType); ok {
+			return true
+		}
+		nested, ok := t.(arrow.NestedType)
+		return ok && slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return union(f.Type) })
+	}
+	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return union(f.Type) })
 }
 
 // Size is the memory of a batch: the bytes of all its buffers, as far as its rows reach.
