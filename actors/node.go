@@ -30,7 +30,7 @@ type Node struct {
 	id      NodeID
 	address string // of the gRPC server, as others reach it
 	started time.Time
-	tempDir string // removed at the end, if not ""
+	tempDir *objectstore.TempDir // removed at the end; nil when the data are kept
 	log     *slog.Logger
 
 	ctx    context.Context // ends when the node fails or closes
@@ -96,10 +96,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.address = advertised(n.lis.Addr(), n.cfg.Head)
 	if n.cfg.DataDir == "" {
-		if n.cfg.DataDir, err = os.MkdirTemp("", "manta-"); err != nil {
+		if n.tempDir, err = objectstore.MakeTempDir(); err != nil {
 			return fmt.Errorf("actors: data directory: %w", err)
 		}
-		n.tempDir = n.cfg.DataDir
+		n.cfg.DataDir = n.tempDir.Path
 	} else if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("actors: data directory: %w", err)
 	}
@@ -376,8 +376,8 @@ func (n *Node) shutdown() error {
 			errs = append(errs, err)
 		}
 	}
-	if n.tempDir != "" {
-		if err := os.RemoveAll(n.tempDir); err != nil {
+	if n.tempDir != nil {
+		if err := n.tempDir.Remove(); err != nil {
 			errs = append(errs, err)
 		}
 	}

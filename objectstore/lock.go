@@ -8,11 +8,13 @@ import (
 	"strings"
 )
 
+const lockName = "LOCK"
+
 var errLockHeld = errors.New("lock is held")
 
 // lockDir makes this store the only one in dir until the file is closed.
 func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "LOCK")
+	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("objectstore: %w", err)

@@ -47,6 +47,9 @@ func unmapMemory(b []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
 }
 
+// locksFiles says whether lockFile does.
+const locksFiles = true
+
 // lockFile takes the lock or returns errLockHeld. The system drops the lock with the process.
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -89,7 +89,7 @@ func openShared(parents []string) (*sharedFiles, error) {
 	m := &sharedFiles{}
 	var errs []error
 	for _, parent := range parents {
-		sweepShared(parent)
+		sweepUnused(filepath.Join(parent, sharedPrefix+"*"))
 		var unique [8]byte
 		_, _ = rand.Read(unique[:])
 		folder := filepath.Join(parent, sharedPrefix+hex.EncodeToString(unique[:]))
@@ -108,21 +108,6 @@ func openShared(parents []string) (*sharedFiles, error) {
 		return nil, errors.Join(errs...)
 	}
 	return m, nil
-}
-
-// sweepShared removes folders whose process is gone. Those of other users are left alone: their locks cannot be
-// opened.
-func sweepShared(parent string) {
-	folders, _ := filepath.Glob(filepath.Join(parent, sharedPrefix+"*"))
-	for _, folder := range folders {
-		if _, err := os.Stat(filepath.Join(folder, "LOCK")); err != nil {
-			continue // it is being made, or removed
-		}
-		if lock, err := lockDir(folder); err == nil {
-			_ = os.RemoveAll(folder)
-			lock.Close()
-		}
-	}
 }
 
 // get makes n bytes of memory that are sure to be there: a full /dev/shm is an error here, and not a fault later.

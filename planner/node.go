@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -64,7 +63,7 @@ type Node struct {
 	*actors.Node
 	exchanges *shuffle.Service
 	sql       *Service
-	temp      string // removed at Close when not empty
+	temp      *objectstore.TempDir // removed at Close; nil when the data are kept
 }
 
 // StartNode starts a node with the services that SQL needs.
@@ -89,11 +88,11 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n := &Node{}
 	if c.DataDir == "" {
-		dir, err := os.MkdirTemp("", "manta-")
+		dir, err := objectstore.MakeTempDir()
 		if err != nil {
 			return nil, fmt.Errorf("planner: data folder: %w", err)
 		}
-		c.DataDir, n.temp = dir, dir
+		c.DataDir, n.temp = dir.Path, dir
 	}
 	share := func(parts int64) int64 { return c.Memory / 100 * parts }
 	exchanges := shuffle.NewService(shuffle.Config{
@@ -149,7 +148,7 @@ func (n *Node) Close() error {
 }
 
 func (n *Node) removeTemp() {
-	if n.temp != "" {
-		os.RemoveAll(n.temp)
+	if n.temp != nil {
+		_ = n.temp.Remove()
 	}
 }
