@@ -17,9 +17,15 @@ import (
 	"manta/objectstore/block"
 )
 
-// A hash shuffle of 8 INT64 columns in batches of 2,048 rows: two producers, four partitions, on one node or on two.
+// A hash shuffle of 8 INT64 columns in batches of 2,048 rows: two producers, few partitions or many, on one node or on two.
 func BenchmarkShuffle(b *testing.B) {
-	const producers, partitions, rows, batches = 2, 4, 2048, 512 // 64 MiB an iteration and producer
+	for _, partitions := range []int{4, 1024} {
+		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) { benchmarkShuffle(b, partitions) })
+	}
+}
+
+func benchmarkShuffle(b *testing.B, partitions int) {
+	const producers, rows, batches = 2, 2048, 512 // 64 MiB an iteration and producer
 	var fields []arrow.Field
 	for i := range 8 {
 		fields = append(fields, arrow.Field{Name: fmt.Sprint(i), Type: arrow.PrimitiveTypes.Int64})

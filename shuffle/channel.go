@@ -19,15 +19,45 @@ type backChannel interface {
 // channel is the producer's end of a streaming channel: a credit.Sender behind a lock, and a wake-up for its writer.
 type channel struct {
 	home actors.NodeID
-	wake chan struct{} // of the writer, capacity 1
+	lane int
+	news *news
 
-	mu  sync.Mutex
-	tx  credit.Sender // guarded by mu
-	err error         // guarded by mu
+	mu   sync.Mutex
+	tx   credit.Sender // guarded by mu
+	err  error         // guarded by mu
+	told bool          // guarded by mu; the lane is in news
 }
 
-func newChannel(home actors.NodeID, wake chan struct{}) *channel {
-	return &channel{home: home, wake: wake}
+// news is the lanes of a writer whose channels were told something: of many, those that are worth a look.
+type news struct {
+	wake chan struct{} // of the writer, capacity 1
+
+	mu    sync.Mutex
+	lanes []int // guarded by mu
+}
+
+// take returns the lanes, and forgets them. into is reused.
+func (n *news) take(into []int) []int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	into = append(into[:0], n.lanes...)
+	n.lanes = n.lanes[:0]
+	return into
+}
+
+func newChannel(home actors.NodeID, lane int, news *news) *channel {
+	return &channel{home: home, lane: lane, news: news}
+}
+
+// tell wakes the writer. mu is held.
+func (c *channel) tell() {
+	if !c.told {
+		c.told = true
+		c.news.mu.Lock()
+		c.news.lanes = append(c.news.lanes, c.lane)
+		c.news.mu.Unlock()
+	}
+	poke(c.news.wake)
 }
 
 func (c *channel) node() actors.NodeID { return c.home }
@@ -35,8 +65,8 @@ func (c *channel) node() actors.NodeID { return c.home }
 func (c *channel) grant(g credit.Grant) {
 	c.mu.Lock()
 	c.tx.Grant(g)
+	c.tell()
 	c.mu.Unlock()
-	poke(c.wake)
 }
 
 func (c *channel) closed() { c.finish(credit.Closed, nil) }
@@ -49,15 +79,17 @@ func (c *channel) finish(e credit.End, err error) (batches uint64, bytes int64, 
 	if did {
 		c.err = err
 	}
+	c.tell()
 	c.mu.Unlock()
-	poke(c.wake)
 	return batches, bytes, did
 }
 
-// look returns the window (0: no grant yet), how the channel ended, and the error if it failed.
+// look returns the window (0: no grant yet), how the channel ended, and the error if it failed. What it is told from then on
+// is news again.
 func (c *channel) look() (window int64, end credit.End, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.told = false
 	return c.tx.Window(), c.tx.State(), c.err
 }
 

@@ -24,12 +24,16 @@ import (
 type parking struct {
 	file  *spillFile  // of this writer; nil before it is needed
 	since time.Time   // when the jam was first seen; zero: there is none
-	alarm *time.Timer // wakes the writer to look again
+	next  time.Time   // when to look again; zero: nobody waits
+	alarm *time.Timer // wakes the writer to do so; nil before it is needed
 	lanes []credit.Lane
 }
 
 // jamPatience is how long a jam must last: one that a busy processor explains passes.
 const jamPatience = 300 * time.Millisecond
+
+// jamLook is how often a writer that waits looks for a jam: that takes a look at every lane.
+const jamLook = 30 * time.Millisecond
 
 // parkedPiece is a block of a lane on disk.
 type parkedPiece struct {
@@ -38,18 +42,37 @@ type parkedPiece struct {
 	size int64 // of its Arrow buffers
 }
 
-// calm ends the watch over a jam.
+// calm ends the watch over a jam, since the writer goes on.
 func (k *parking) calm() {
-	k.since = time.Time{}
-	if k.alarm != nil {
-		k.alarm.Stop()
-		k.alarm = nil
+	if k.next.IsZero() {
+		return
 	}
+	k.since, k.next = time.Time{}, time.Time{}
+	k.alarm.Stop()
 }
 
-// jammed says whether it is time to park. If one reader waits for another one it makes sure that the writer looks again.
+// due says whether a writer that is about to wait should look for a jam, and sees to it that it wakes when it next should.
+func (k *parking) due(wake chan struct{}) bool {
+	now := time.Now()
+	if !k.next.IsZero() && now.Before(k.next) {
+		return false
+	}
+	first := k.next.IsZero()
+	k.next = now.Add(jamLook)
+	if k.alarm == nil {
+		k.alarm = time.AfterFunc(jamLook, func() { poke(wake) })
+	} else {
+		k.alarm.Reset(jamLook)
+	}
+	return !first // most waits are over before that
+}
+
+// jammed says whether it is time to park.
 func (s *streamSink) jammed() bool {
 	k := &s.parking
+	if without(disorder) || !k.due(s.w.wake) {
+		return false
+	}
 	k.lanes = k.lanes[:0]
 	for i := range s.lanes {
 		l := &s.lanes[i]
@@ -58,18 +81,16 @@ func (s *streamSink) jammed() bool {
 		k.lanes = append(k.lanes, n)
 	}
 	switch {
-	case without(disorder) || !credit.Jammed(k.lanes):
-		k.calm()
+	case !credit.Jammed(k.lanes):
+		k.since = time.Time{}
 		return false
 	case len(s.behind()) > 0:
 		return true
 	case k.since.IsZero() || time.Since(k.since) >= jamPatience: // a new jam, or one in which every reader took enough
-		k.calm()
 		k.since = time.Now()
 		for i := range s.lanes {
 			s.lanes[i].taken = s.lanes[i].ch.taken()
 		}
-		k.alarm = time.AfterFunc(jamPatience, func() { poke(s.w.wake) })
 	}
 	return false
 }
@@ -180,7 +201,7 @@ func (s *streamSink) write(p *piece) (*shufflepb.Ref, error) {
 
 // sendParked sends the first block from disk, if there is credit.
 func (s *streamSink) sendParked(l *lane) (bool, error) {
-	if l.far != nil && l.far.l.full(s.w.wake) {
+	if l.far != nil && s.lineFull(l) {
 		return false, nil
 	}
 	p := *l.parked.front()

@@ -67,7 +67,7 @@ func (p piece) drop() {
 
 // cut returns the piece as slices that fit a window well, or nil when it does already. The piece is then ended.
 func (p *piece) cut(window int64) []piece {
-	if p.batch == nil || p.enc.block != nil || window == 0 || p.size <= window/2 || p.rows < 2 || rows.HasUnion(p.batch.Schema()) {
+	if p.batch == nil || p.enc.block != nil || window == 0 || p.size <= window || p.rows < 2 || rows.HasUnion(p.batch.Schema()) {
 		return nil
 	}
 	return p.split(window / 2)

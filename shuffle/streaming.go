@@ -15,6 +15,10 @@ type streamSink struct {
 	bytes    int64  // memory of the pieces that wait for credit
 	gone     int    // lanes whose reader has enough
 	parking  parking
+
+	news news
+	look []int // scratch: lanes that are worth a look
+	line []int // lanes that the line to their node holds up
 }
 
 // lane is a writer's way to one partition.
@@ -30,6 +34,7 @@ type lane struct {
 	parked fifo[parkedPiece] // waits for credit on disk, before fifo
 
 	starved bool  // as of the last pump: what is first waits for credit, not for the network
+	lined   bool  // it is in line
 	taken   int64 // what the reader had taken when the jam began
 }
 
@@ -44,10 +49,10 @@ func (l *lane) release() {
 }
 
 func newStreamSink(w *Writer, producer int) (sink, error) {
-	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers))}
+	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers)), news: news{wake: w.wake}}
 	for p, node := range w.edge.Consumers {
 		l := &s.lanes[p]
-		l.ch = newChannel(w.s.node.ID(), w.wake)
+		l.ch = newChannel(w.s.node.ID(), p, &s.news)
 		if err := s.connect(l, p, node, producer); err != nil {
 			s.abort(err)
 			s.release()
@@ -196,7 +201,7 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	if err := p.encode(s.w.opts.Schema); err != nil {
 		return false, err
 	}
-	if l.far.l.full(s.w.wake) {
+	if s.lineFull(l) {
 		return false, nil
 	}
 	blk, sum := p.enc.block, p.enc.sum
@@ -213,14 +218,53 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	return true, l.far.sendBlock(seq, blk, sum)
 }
 
+// lineFull says that a lane must wait for the line to its node.
+func (s *streamSink) lineFull(l *lane) bool {
+	if !l.far.l.full(s.w.wake) {
+		return false
+	}
+	if !l.lined {
+		l.lined = true
+		s.line = append(s.line, l.ch.lane)
+	}
+	return true
+}
+
+// resume pumps the lanes that may go on: those that were told something, and those that waited for a line that is no longer
+// full. To go through all of them, whenever one is told something, would take a good part of the time when they are many.
+func (s *streamSink) resume(pump func(*lane) error) error {
+	s.look = s.news.take(s.look)
+	for _, i := range s.look {
+		if err := pump(&s.lanes[i]); err != nil {
+			return err
+		}
+	}
+	var full *link
+	waited := s.line
+	s.line = nil
+	for _, i := range waited {
+		l := &s.lanes[i]
+		if l.far.l == full {
+			s.line = append(s.line, i)
+			continue
+		}
+		l.lined = false
+		if err := pump(l); err != nil {
+			return err
+		}
+		if l.lined {
+			full = l.far.l
+		}
+	}
+	return nil
+}
+
 // settle waits for credit until little enough waits for it. See parking for why that cannot take for ever.
 func (s *streamSink) settle(limit int64) error {
 	defer s.parking.calm()
 	for {
-		for i := range s.lanes {
-			if err := s.pump(&s.lanes[i]); err != nil {
-				return err
-			}
+		if err := s.resume(s.pump); err != nil {
+			return err
 		}
 		if s.bytes <= limit {
 			return nil
@@ -246,31 +290,31 @@ func (s *streamSink) settle(limit int64) error {
 
 // finish ends each channel as soon as all its rows are sent: a reader may need END before another one takes a row.
 func (s *streamSink) finish() error {
-	for {
-		left := 0
-		for i := range s.lanes {
-			l := &s.lanes[i]
-			if l.ended {
-				continue
-			}
-			if err := s.pump(l); err != nil {
-				return err
-			}
-			if !l.empty() {
-				left++
-				continue
-			}
-			if err := s.end(l); err != nil {
-				return err
-			}
-		}
-		if left == 0 {
+	left := len(s.lanes)
+	finish := func(l *lane) error {
+		if l.ended {
 			return nil
 		}
-		if err := s.w.wait(); err != nil {
+		if err := s.pump(l); err != nil || !l.empty() {
+			return err
+		}
+		left--
+		return s.end(l)
+	}
+	for i := range s.lanes {
+		if err := finish(&s.lanes[i]); err != nil {
 			return err
 		}
 	}
+	for left > 0 {
+		if err := s.w.wait(); err != nil {
+			return err
+		}
+		if err := s.resume(finish); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end sends END on a lane that is empty.

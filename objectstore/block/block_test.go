@@ -147,7 +147,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	p := NewPool()
-	for _, n := range []int{0, 1, 8192, 8193, 16384, 100_000, 1 << 20, 33 << 20} {
+	for _, n := range []int{0, 1, 8192, 8193, 16384, 16385, 20_480, 20_481, 100_000, 1 << 20, 1<<20 + 1, 32 << 20, 33 << 20} {
 		b := p.Allocate(n)
 		require.Len(t, b, n)
 		for i := range b {
@@ -157,6 +157,18 @@ func TestPool(t *testing.T) {
 		b = p.Reallocate(n*2, b)
 		require.Len(t, b, n*2)
 		require.True(t, bytes.Equal(want, b[:n]), "%d bytes keep their content", n)
+		p.Free(b)
+	}
+}
+
+// No more than a quarter of a pooled buffer is unused.
+func TestPoolSizes(t *testing.T) {
+	p := NewPool()
+	for n := 1<<minBits - 1; n <= 1<<maxBits; n += n/11 + 1 {
+		b := p.Allocate(n)
+		require.Len(t, b, n)
+		require.LessOrEqual(t, cap(b), max(1<<minBits, n+n/4+1))
+		require.True(t, pooled(cap(b)), "%d bytes come back to the pool", n)
 		p.Free(b)
 	}
 }

@@ -24,6 +24,8 @@ type column interface {
 	append(p int, arr arrow.Array, idx []int32) error
 	// scatter appends to every partition p the rows order[start[p]:start[p+1]].
 	scatter(arr arrow.Array, order, start []int32) error
+	// pick returns the rows idx of arr (borrows both) as an array of its own, with memory of mem.
+	pick(mem memory.Allocator, arr arrow.Array, idx []int32) (arrow.Array, error)
 	// finish returns what partition p holds, retained, and empties it.
 	finish(p int) (arrow.Array, error)
 	// bytes is the size of what partition p holds.
@@ -35,6 +37,7 @@ type column interface {
 
 // Builder collects rows for a fixed number of partitions.
 type Builder struct {
+	mem    memory.Allocator
 	schema *arrow.Schema
 	target int64
 	cols   []column
@@ -44,16 +47,30 @@ type Builder struct {
 	size   []int64 // bytes held, by partition
 	total  int64
 
-	stage *stage  // nil with few partitions
+	pack  *pack   // nil with few partitions, or columns of other than fixed width
+	fan   *fan    // nil with few partitions, or a pack
 	order []int32 // scratch: row numbers sorted by partition
 	start []int32 // scratch: where each partition's rows begin in order
+	rest  []int32 // scratch: order, when some partitions are done with
+	whole []whole // scratch
 }
 
 // New makes a builder whose batches have the schema's columns and about target bytes.
 func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int64) *Builder {
+	b := newPlain(mem, schema, partitions)
+	if b.pack = newPack(mem, schema, partitions); b.pack == nil {
+		b.fan = newFan(mem, schema, partitions)
+	}
+	b.SetTarget(target)
+	return b
+}
+
+// newPlain makes a builder with neither pack nor fan.
+func newPlain(mem memory.Allocator, schema *arrow.Schema, partitions int) *Builder {
 	b := &Builder{
+		mem:    mem,
 		schema: schema,
-		target: max(target, 1),
+		target: 1,
 		rows:   make([]int, partitions),
 		size:   make([]int64, partitions),
 		start:  make([]int32, partitions+1),
@@ -61,7 +78,6 @@ func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int6
 	for _, f := range schema.Fields() {
 		b.cols = append(b.cols, newColumn(mem, f.Type, partitions))
 	}
-	b.stage = newStage(mem, schema, partitions)
 	for _, c := range b.cols {
 		f, ok := c.(*fixed)
 		if !ok {
@@ -82,8 +98,11 @@ func New(mem memory.Allocator, schema *arrow.Schema, partitions int, target int6
 
 // Bytes is the memory of the rows held.
 func (b *Builder) Bytes() int64 {
-	if b.stage != nil {
-		return b.total + b.stage.bytes
+	switch {
+	case b.pack != nil:
+		return b.total + b.pack.bytes()
+	case b.fan != nil:
+		return b.total + b.fan.groups.Bytes()
 	}
 	return b.total
 }
@@ -92,7 +111,17 @@ func (b *Builder) Bytes() int64 {
 func (b *Builder) Partitions() int { return len(b.rows) }
 
 // SetTarget changes the size of the batches to come.
-func (b *Builder) SetTarget(bytes int64) { b.target = max(bytes, 1) }
+func (b *Builder) SetTarget(bytes int64) {
+	b.target = max(bytes, 1)
+	switch {
+	case b.pack != nil:
+		b.pack.memory = b.target * int64(len(b.rows))
+	case b.fan != nil:
+		// A group's rows make batches of about the target. What is left over, since partitions differ, waits for little more.
+		b.fan.setTarget(b.target)
+		b.target = max(b.target/4, 1)
+	}
+}
 
 // check refuses a batch whose first columns are not the schema's.
 func (b *Builder) check(batch arrow.RecordBatch) error {
@@ -131,21 +160,22 @@ func (b *Builder) ScatterTo(batch arrow.RecordBatch, parts []uint32, emit Emit) 
 	if int64(len(parts)) != batch.NumRows() {
 		return fmt.Errorf("%w: %d for %d rows", ErrPartition, len(parts), batch.NumRows())
 	}
-	if limit := b.stageLimit(); b.stage.takes(batch, len(parts), limit) {
-		if err := b.stage.add(batch, parts, len(b.rows)); err != nil || !b.stage.full(limit) {
-			return err
-		}
-		return b.unstage(emit)
+	cols := batch.Columns()[:len(b.cols)]
+	switch {
+	case b.pack != nil:
+		return b.pack.add(cols, parts, emit, b.schema)
+	case b.fan == nil || len(parts) == 0:
+		return b.spread(cols, parts, emit)
 	}
-	if err := b.unstage(emit); err != nil {
-		return err
-	}
-	return b.spread(batch.Columns()[:len(b.cols)], parts, emit)
+	return b.fan.add(cols, parts, len(b.rows), func(_ int, group arrow.RecordBatch) error { return b.part(group, emit) })
 }
 
-// spread appends each row of the columns (borrowed) to its partition.
+// spread gives each row of the columns (borrowed) to its partition.
 func (b *Builder) spread(cols []arrow.Array, parts []uint32, emit Emit) error {
 	if err := b.sort(parts); err != nil {
+		return err
+	}
+	if err := b.pickWhole(cols, emit); err != nil {
 		return err
 	}
 	for p := range b.rows {
@@ -301,10 +331,24 @@ func (b *Builder) Release() {
 	for _, c := range b.cols {
 		c.release()
 	}
-	if b.stage != nil {
-		b.stage.release()
+	if b.pack != nil {
+		b.pack.release()
+	}
+	if b.fan != nil {
+		b.fan.groups.Release()
 	}
 	clear(b.rows)
 	clear(b.size)
 	b.total = 0
+}
+
+// unstage gives what pack or fan hold to their partitions.
+func (b *Builder) unstage(emit Emit) error {
+	switch {
+	case b.pack != nil:
+		return b.pack.flush(emit, b.schema)
+	case b.fan != nil:
+		return b.unfan(emit)
+	}
+	return nil
 }

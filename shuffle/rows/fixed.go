@@ -40,7 +40,7 @@ func (c *fixed) append(p int, arr arrow.Array, idx []int32) error {
 	if idx == nil {
 		copy(dst, src)
 	} else {
-		copyRows(dst, src, c.width, idx)
+		gather(dst, src, c.width, idx)
 	}
 	c.nulls = c.nulls || arr.NullN() > 0
 	part.valid.append(c.mem, part.n, arr, idx, k)
@@ -59,46 +59,42 @@ func (c *fixed) scatter(arr arrow.Array, order, start []int32) error {
 		}
 	}
 	src := c.values(arr)
-	switch c.width {
-	case 8:
-		scatterFixed[uint64](c, src, order, start)
-	case 4:
-		scatterFixed[uint32](c, src, order, start)
-	case 16:
-		scatterFixed[[2]uint64](c, src, order, start)
-	case 2:
-		scatterFixed[uint16](c, src, order, start)
-	case 1:
-		scatterFixed[uint8](c, src, order, start)
-	default:
-		for p := range c.parts {
-			if idx := order[start[p]:start[p+1]]; len(idx) > 0 {
-				copyRows(c.parts[p].values.grow(c.mem, len(idx)*c.width), src, c.width, idx)
-				c.parts[p].n += len(idx)
-			}
+	from := start[0]
+	for p := range c.parts {
+		to := start[p+1]
+		if idx := order[from:to]; len(idx) > 0 {
+			part := &c.parts[p]
+			gather(part.values.grow(c.mem, len(idx)*c.width), src, c.width, idx)
+			part.n += len(idx)
 		}
+		from = to
 	}
 	return nil
 }
 
-// scatterFixed is the kernel: for each partition sequential writes, reads within one small batch.
-func scatterFixed[T any](c *fixed, bytes []byte, order, start []int32) {
-	src := as[T](bytes)
-	from := start[0]
-	for p := range c.parts {
-		to := start[p+1]
-		idx := order[from:to]
-		from = to
-		if len(idx) == 0 {
-			continue
-		}
-		part := &c.parts[p]
-		dst := as[T](part.values.grow(c.mem, len(idx)*c.width))
-		dst = dst[:len(idx)]
-		for i, r := range idx {
-			dst[i] = src[r]
-		}
-		part.n += len(idx)
+// gather is the kernel: it copies the rows idx of src to dst, in order.
+func gather(dst, src []byte, width int, idx []int32) {
+	switch width {
+	case 8:
+		gatherOf[uint64](dst, src, idx)
+	case 4:
+		gatherOf[uint32](dst, src, idx)
+	case 16:
+		gatherOf[[2]uint64](dst, src, idx)
+	case 2:
+		gatherOf[uint16](dst, src, idx)
+	case 1:
+		gatherOf[uint8](dst, src, idx)
+	default:
+		copyRows(dst, src, width, idx)
+	}
+}
+
+func gatherOf[T any](to, from []byte, idx []int32) {
+	src := as[T](from)
+	dst := as[T](to)[:len(idx)]
+	for i, r := range idx {
+		dst[i] = src[r]
 	}
 }
 

@@ -297,3 +297,60 @@ func TestRefuses(t *testing.T) {
 	require.ErrorIs(t, other.Add(0, in, emit), ErrSchema)
 	require.Zero(t, b.Bytes())
 }
+
+// Rows of several columns stay together: of all widths side by side, with nulls from some batch on, whatever memory there is.
+func TestColumnsStayTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		partitions := rapid.SampledFrom([]int{packFrom - 1, packFrom, fanFrom, 1000}).Draw(t, "partitions")
+		target := rapid.SampledFrom([]int64{1, 300, 5000, 1 << 20}).Draw(t, "target")
+		kinds := rapid.SliceOfN(rapid.SampledFrom(types[:14]), 1, 9).Draw(t, "types") // fixed widths, and text
+		hot := rapid.IntRange(1, partitions).Draw(t, "partitions that get rows")
+		var fields []arrow.Field
+		for i, dt := range kinds {
+			fields = append(fields, arrow.Field{Name: fmt.Sprint(i), Type: dt, Nullable: true})
+		}
+		b := New(mem, arrow.NewSchema(fields, nil), partitions, target)
+		want, got := make([]string, partitions), make([]string, partitions)
+		row := func(cols []arrow.Array, i int) (s string) {
+			for _, c := range cols {
+				s += value(c, i) + "|"
+			}
+			return s + "\n"
+		}
+		emit := func(p int, batch arrow.RecordBatch) error {
+			defer batch.Release()
+			for i := range int(batch.NumRows()) {
+				got[p] += row(batch.Columns(), i)
+			}
+			return nil
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "batches") {
+			n := rapid.SampledFrom([]int{1, 50, 600}).Draw(t, "rows")
+			nulls := rapid.Bool().Draw(t, "nulls")
+			var cols []arrow.Array
+			for _, dt := range kinds {
+				cols = append(cols, randomArray(mem, dt, n, r, nulls))
+			}
+			parts := make([]uint32, n)
+			for i := range parts {
+				parts[i] = uint32(r.IntN(hot))
+				want[parts[i]] += row(cols, i)
+			}
+			in := array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, int64(n))
+			releaseAll(cols)
+			require.NoError(t, b.ScatterTo(in, parts, emit))
+			in.Release()
+			if rapid.Bool().Draw(t, "less memory") {
+				target = max(1, target/3)
+				b.SetTarget(target)
+			}
+		}
+		require.NoError(t, b.Flush(emit))
+		require.Zero(t, b.Bytes())
+		require.Equal(t, want, got)
+		b.Release()
+		mem.AssertSize(t, 0)
+	})
+}
