@@ -65,9 +65,12 @@ func (p piece) drop() {
 	p.enc.drop()
 }
 
+// blockExtra is what a block usually has at most besides the buffers of its batch.
+const blockExtra = 4 << 10
+
 // cut returns the piece as slices that fit a window well, or nil when it does already. The piece is then ended.
 func (p *piece) cut(window int64) []piece {
-	if p.batch == nil || p.enc.block != nil || window == 0 || p.size <= window || p.rows < 2 || rows.HasUnion(p.batch.Schema()) {
+	if p.batch == nil || p.enc.block != nil || window == 0 || p.size <= max(window/2, window-blockExtra) || p.rows < 2 || rows.HasUnion(p.batch.Schema()) {
 		return nil
 	}
 	return p.split(window / 2)
