@@ -47,56 +47,63 @@ var (
 	schema = regexp.MustCompile(`\bh\.(customer|orders|lineitem)\b`)
 )
 
-// ofSession is in a statement that asks a session for what a cluster's does not have: a macro, or its own tables. A
-// PIVOT behind a WITH is several statements.
-var ofSession = regexp.MustCompile(`addone\(|SHOW TABLES|^PIVOT`)
+// ofSession is in a statement that asks a session for what a cluster's does not have: a macro, or its own tables.
+// These words cannot follow a WITH.
+var ofSession = regexp.MustCompile(`addone\(|SHOW TABLES|^(PIVOT|SUMMARIZE|DESCRIBE)|DESCRIBE w`)
 
 // planStatements are the cases of package plan that need no settings and no functions of a session. Its tables and
 // views are files here, and common table expressions over them.
 func planStatements(t *testing.T, o *oracle) []statement {
 	ctx := context.Background()
 	dir := t.TempDir()
-	text, err := os.ReadFile("plan/testdata/corpus-a.txt")
-	require.NoError(t, err)
 	var out []statement
-	for block := range strings.SplitSeq(strings.ReplaceAll(string(text), "$DATA", dir), "\n;;\n") {
-		name, sql, ok := strings.Cut(strings.TrimSpace(block), "\n")
-		if !ok {
-			continue
-		}
-		if setup, query, ok := strings.Cut(sql, "\n::\n"); ok {
-			if len(out) > 0 {
-				continue // a setting, a variable or a sequence
+	for _, file := range []string{"plan/testdata/corpus-a.txt", "plan/testdata/corpus-b.txt"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		first := true
+		for block := range strings.SplitSeq(strings.ReplaceAll(string(text), "$DATA", dir), "\n;;\n") {
+			name, sql, ok := strings.Cut(strings.TrimSpace(block), "\n")
+			if !ok {
+				continue
 			}
-			require.NoError(t, o.conn.Exec(ctx, setup))
-			sql = query
+			setup, query, has := strings.Cut(sql, "\n::\n")
+			if has && first { // the tables
+				require.NoError(t, o.conn.Exec(ctx, setup))
+				sql, has = query, false
+			}
+			first = false
+			if has || ofSession.MatchString(sql) { // a setting, a variable, a sequence
+				continue
+			}
+			out = append(out, statement{name: strings.TrimPrefix(name, "-- "), sql: sql, whole: true})
 		}
-		if ofSession.MatchString(sql) {
-			continue
-		}
-		out = append(out, statement{name: strings.TrimPrefix(name, "-- "), sql: sql, whole: true})
 	}
 	require.NoError(t, o.conn.Exec(ctx, `
 		CREATE TABLE h_customer AS SELECT i AS c_custkey FROM range(200) r(i);
 		CREATE TABLE h_orders AS SELECT i AS o_orderkey, i % 211 AS o_custkey FROM range(600) r(i);
 		CREATE TABLE h_lineitem AS SELECT i % 607 AS l_orderkey, (i * 7.31)::DECIMAL(15,2) AS l_extendedprice,
 			(i % 11 / 100)::DECIMAL(15,2) AS l_discount, (i % 9 / 100)::DECIMAL(15,2) AS l_tax FROM range(3000) r(i)`))
-	w := &withTables{files: map[int]map[string]string{1: {}, 5: {}}}
-	for _, name := range []string{"ty", "h_customer", "h_orders", "h_lineitem"} {
-		w.table(t, o, dir, name)
+	tables := &withTables{files: map[int]map[string]string{1: {}, 5: {}}}
+	made, err := textColumn(ctx, o.conn, "SELECT table_name FROM duckdb_tables() ORDER BY ALL")
+	require.NoError(t, err)
+	for _, name := range made {
+		tables.table(t, o, dir, name)
 	}
 	views, err := textColumn(ctx, o.conn, "SELECT view_name || ' ' || sql FROM duckdb_views() WHERE view_name IN ('g', 'p', 'typ') ORDER BY ALL")
 	require.NoError(t, err)
 	for _, v := range views {
 		name, sql, _ := strings.Cut(v, " ")
 		_, body, _ := strings.Cut(strings.TrimSuffix(sql, ";"), " AS ")
-		w.add(name, body)
+		tables.add(name, body)
 	}
 	for i, s := range out {
 		s.sql = mood.ReplaceAllString(schema.ReplaceAllString(s.sql, "h_$1"), "ENUM('sad', 'ok', 'happy')")
-		out[i].sql, out[i].tables = w.sql(s.sql), w.files
+		out[i].sql, out[i].tables = tables.sql(s.sql), tables.files
 	}
-	require.NoError(t, o.conn.Exec(ctx, "DROP VIEW g; DROP TABLE ty; DROP TABLE h_customer; DROP TABLE h_orders; DROP TABLE h_lineitem"))
+	require.NoError(t, o.conn.Exec(ctx, "DROP VIEW g; DROP VIEW p; DROP VIEW typ"))
+	for _, name := range made {
+		require.NoError(t, o.conn.Exec(ctx, "DROP TABLE "+name))
+	}
 	return out
 }
 

@@ -188,7 +188,9 @@ func TestCorpus(t *testing.T) {
 				CREATE TABLE h.lineitem AS SELECT i % 607 AS l_orderkey, (i * 7.31)::DECIMAL(15,2) AS l_extendedprice,
 					(i % 11 / 100)::DECIMAL(15,2) AS l_discount, (i % 9 / 100)::DECIMAL(15,2) AS l_tax FROM range(3000) r(i)`, files)
 			expected := readExpectations(t, "testdata/corpus.expect")
-			for i, c := range readCases(t, "../plan/testdata/corpus-a.txt", t.TempDir()) {
+			cases := readCases(t, "../plan/testdata/corpus-a.txt", t.TempDir())
+			cases = append(cases, readCases(t, "../plan/testdata/corpus-b.txt", t.TempDir())...)
+			for i, c := range cases {
 				if c.setup != "" {
 					r.setup(c.setup, files)
 				}

@@ -110,7 +110,8 @@ func sortKey(keys []plan.Order) *plan.Raw {
 		args[i] = fmt.Sprintf("{%d}, '%s NULLS %s'", i, way, nulls)
 		out.Params = append(out.Params, k.Expr)
 	}
-	out.SQL = "create_sort_key(" + strings.Join(args, ", ") + ")"
+	// Without a text among them, short keys would make a BIGINT.
+	out.SQL = "create_sort_key(" + strings.Join(args, ", ") + ", '', 'ASC NULLS LAST')"
 	return out
 }
 

@@ -11,12 +11,14 @@ import (
 )
 
 // travelType is the type that a column of type t has in an exchange: its own for most. An ENUM travels as its text. A
-// UNION travels as a STRUCT of its tag and its members, and a STRUCT whose fields have no names as one whose fields
-// have. Behind the exchange they are again what they were.
+// UNION travels as a STRUCT of its tag and its members, a STRUCT whose fields have no names as one whose fields
+// have, and what is nothing but NULL as a number. Behind the exchange they are again what they were.
 func travelType(t plan.Type) plan.Type {
 	switch {
 	case t.ID == "ENUM":
 		return plan.Varchar
+	case t.ID == "NULL":
+		return plan.Integer
 	case t.ID == "UNION":
 		fields := []plan.Field{{Name: unionTag, Type: plan.Varchar}}
 		for i, f := range t.Fields {
@@ -42,10 +44,10 @@ func travelType(t plan.Type) plan.Type {
 // unionTag is the field of a travelling UNION that names the member which is set.
 const unionTag = "tag"
 
-// odd reports whether a cast does not make a value of type t from what travels: there is a UNION in it, or a STRUCT
-// whose fields have no names.
+// odd reports whether a cast does not make a value of type t from what travels: there is a UNION in it, a STRUCT
+// whose fields have no names, or what is nothing but NULL.
 func odd(t plan.Type) bool {
-	return t.ID == "UNION" || t.Unnamed() || t.Child != nil && odd(*t.Child) ||
+	return t.ID == "UNION" || t.ID == "NULL" || t.Unnamed() || t.Child != nil && odd(*t.Child) ||
 		slices.ContainsFunc(t.Fields, func(f plan.Field) bool { return odd(f.Type) })
 }
 
@@ -72,7 +74,7 @@ func (c *converter) leaves(x string, t plan.Type) string {
 	switch {
 	case to.Equal(t):
 		return x
-	case !odd(t):
+	case !odd(t) || t.ID == "NULL":
 		return cast(x, to)
 	case t.ID == "UNION":
 		parts := []string{plan.Ident(unionTag) + " := CAST(union_tag(" + x + ") AS VARCHAR)"}
@@ -99,6 +101,8 @@ func (c *converter) arrives(x string, t plan.Type) string {
 	switch {
 	case to.Equal(t):
 		return x
+	case t.ID == "NULL":
+		return "NULL"
 	case !odd(t):
 		return cast(x, t)
 	case t.ID == "UNION":

@@ -107,8 +107,9 @@ func corpus(t *testing.T, off string) {
 		CREATE TABLE h.orders AS SELECT i AS o_orderkey, i % 211 AS o_custkey FROM range(600) r(i);
 		CREATE TABLE h.lineitem AS SELECT i % 607 AS l_orderkey, (i * 7.31)::DECIMAL(15,2) AS l_extendedprice,
 			(i % 11 / 100)::DECIMAL(15,2) AS l_discount, (i % 9 / 100)::DECIMAL(15,2) AS l_tax FROM range(3000) r(i)`)
-	expected := readExpectations(t, "testdata/corpus-a.expect")
-	for _, c := range readCorpus(t, "testdata/corpus-a.txt", t.TempDir()) {
+	expected := readExpectations(t, "testdata/corpus.expect")
+	cases := append(readCorpus(t, "testdata/corpus-a.txt", t.TempDir()), readCorpus(t, "testdata/corpus-b.txt", t.TempDir())...)
+	for _, c := range cases {
 		if c.setup != "" {
 			in.setup(t, c.setup)
 		}

@@ -217,6 +217,9 @@ func (s scope) bound(f *Frame, name string, offset any) Bound {
 	}
 	b.Offset = s.expr(offset)
 	if f.Unit == "RANGE" {
+		if wider, ok := b.Offset.(*Cast); ok && !wider.Try {
+			b.Offset = wider.Child // the sum of decimals, as wide as the other bound's
+		}
 		sum, ok := b.Offset.(*Func)
 		if !ok || len(sum.Params) != 2 || sum.Name != "+" && sum.Name != "-" {
 			fail(unsupported("a RANGE bound that is not key + n"))

@@ -1,6 +1,9 @@
 package plan
 
-const rowIDIndex = 1<<64 - 1
+const (
+	rowIDIndex = 1<<64 - 1
+	noIndex    = 1<<64 - 1
+)
 
 // virtualColumns are DuckDB's numbers for columns that a reader makes.
 var virtualColumns = map[uint64]Column{
@@ -21,10 +24,15 @@ func (d *decoder) get(o *object) (Node, []binding) {
 	if info := o.object("extra_info"); info.fields["sample_options"] != nil {
 		fail(unsupported("a sample inside a source"))
 	}
-	// Hints: a row group order, a number of rows; the row number of WITH ORDINALITY is a window above.
-	o.ignore("row_group_order_options", "ordinality_idx", "arguments", "original_arguments", "catalog_name", "schema_name")
+	// Hints: a row group order, a number of rows; the row number of WITH ORDINALITY is a window above, unless the call is
+	// made for each row.
+	ordinality := o.number("ordinality_idx") != noIndex
+	o.ignore("row_group_order_options", "arguments", "original_arguments", "catalog_name", "schema_name")
 	if !o.flag("has_serialize") {
 		n, b := d.tableFunc(o, name, scan, source, b)
+		if f, ok := n.(*TableFunc); ok && f.Child != nil {
+			f.Ordinality = ordinality
+		}
 		if f, ok := n.(*TableFunc); ok && name == sourceFunction {
 			return text(f), b
 		}

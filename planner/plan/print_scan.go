@@ -173,7 +173,9 @@ func (p *Printer) tableFunc(n *TableFunc) block {
 		names[i] = "x" + strconv.Itoa(i)
 	}
 	call := Ident(n.Name) + "(" + strings.Join(args, ", ") + ")"
-	if n.Child != nil && n.Name == "unnest" {
+	if n.Ordinality {
+		call += " WITH ORDINALITY"
+	} else if n.Child != nil && n.Name == "unnest" {
 		call = "(SELECT unnest(" + strings.Join(args, ", ") + "))"
 	}
 	read := slices.Clone(n.Read)

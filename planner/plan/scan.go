@@ -101,6 +101,8 @@ type TableFunc struct {
 	Params int  // with a Child: how many of its columns are arguments
 	Table  bool // with a Child: the whole child is one argument
 	Pass   []int
+
+	Ordinality bool // with a Child: the last of Source is the number of the call's row
 }
 
 // NamedValue is a named argument.
