@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"manta/planner/kernel"
@@ -21,16 +20,16 @@ func planText(ctx context.Context, conn *kernel.Conn, sql, estimates string) (st
 	if !errors.Is(err, kernel.ErrNotSerializable) {
 		return text, estimates, err
 	}
-	named, sources := directFiles(sql)
-	if len(sources) == 0 {
+	named, calls := directFiles(sql)
+	if len(calls) == 0 {
 		return "", "", err
 	}
-	for _, path := range sources {
-		src, why := textSource(ctx, conn, path)
+	for name, call := range calls {
+		src, why := textSource(ctx, conn, call)
 		if why != nil || src == nil {
 			return "", "", err
 		}
-		if conn.Exec(ctx, "CREATE TEMP VIEW "+plan.Ident(path)+" AS SELECT * FROM "+src.SQL()) != nil {
+		if conn.Exec(ctx, "CREATE TEMP VIEW "+plan.Ident(name)+" AS SELECT * FROM "+src.SQL()) != nil {
 			return "", "", err
 		}
 	}
@@ -45,49 +44,31 @@ func planText(ctx context.Context, conn *kernel.Conn, sql, estimates string) (st
 	return text, estimates, nil
 }
 
-// textReaders are the readers whose call with nothing but a path means what the path alone does.
-var textReaders = map[string]string{
-	"read_csv": readCSV, "read_csv_auto": readCSV, "read_json": readJSON, "read_json_auto": readJSON,
-}
-
-// directFiles lists the files of text that a query names, and gives the query
-// with their names in the place of the readers' calls, everything at its place.
-func directFiles(sql string) (named string, paths []string) {
+// directFiles lists the reads of text in a query, by names, and gives the query with
+// these names in the place of the readers' calls, everything at its place.
+func directFiles(sql string) (named string, calls map[string]textCall) {
 	tokens := sqltext.Tokens(sql)
 	out := []byte(sql)
-	at := func(i int) sqltext.Token {
-		if i < 0 || i >= len(tokens) {
-			return sqltext.Token{}
-		}
-		return tokens[i]
-	}
-	for i, t := range tokens {
-		path, ok := textOf(t.Text)
-		if !ok || readerOf(path) == readParquet {
+	calls = map[string]textCall{}
+	for i := 0; i < len(tokens); i++ {
+		if call, end, ok := readerCall(sql, tokens, i); ok {
+			name := call.viewName(len(calls))
+			quoted, from, to := plan.Ident(name), tokens[i].From, tokens[end].To
+			if len(quoted) <= to-from {
+				copy(out[from:to], quoted+strings.Repeat(" ", to-from-len(quoted)))
+				calls[name] = call
+			}
+			i = end
 			continue
 		}
-		before := at(i - 1)
-		switch {
-		case before.Is("("):
-			call := at(i - 2)
-			quoted := plan.Ident(path)
-			if textReaders[strings.ToLower(call.Text)] != readerOf(path) || !at(i+1).Is(")") || len(quoted) > at(i+1).To-call.From {
-				continue
+		path, ok := textOf(tokens[i].Text)
+		if call, text := callOf(path); ok && text && i > 0 {
+			if before := tokens[i-1]; before.Is("FROM") || before.Is("JOIN") || before.Is(",") {
+				calls[path] = call
 			}
-			blank := out[call.From:at(i+1).To]
-			for k := range blank {
-				blank[k] = ' '
-			}
-			copy(blank, quoted)
-		case before.Is("FROM"), before.Is("JOIN"), before.Is(","):
-		default:
-			continue
-		}
-		if !slices.Contains(paths, path) {
-			paths = append(paths, path)
 		}
 	}
-	return string(out), paths
+	return string(out), calls
 }
 
 // textOf is what a quoted name or a plain string holds.

@@ -16,18 +16,27 @@ func TestDirectTextFiles(t *testing.T) {
 	o := newOracle(t)
 	dir := t.TempDir()
 	tables := writeTables(t, o, dir)
-	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 512 << 20})
+	c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 2 << 30})
 	comma, lines := "'"+tables["comma"]+"'", "'"+tables["lines"]+"'"
 	for sql, shared := range map[string]bool{
 		"SELECT * FROM " + comma: true,
-		"SELECT s, count(*), sum(d) FROM read_csv(" + comma + ") WHERE i > 5 GROUP BY s":  true,
-		"SELECT count(*) FROM read_csv_auto( " + comma + ") JOIN " + lines + " USING (i)": true,
-		"SELECT t.i, u.n FROM " + comma + " t, " + lines + " AS u WHERE t.i = u.i":        true,
-		"SELECT sum(i) FROM read_json(" + lines + ")":                                     true,
-		"SELECT sum(read_json.i) FROM read_json(" + lines + ")":                           false,
-		"SELECT * FROM read_csv(" + comma + ", header = true)":                            false,
-		"SELECT * FROM read_json_auto('" + tables["dates"] + "')":                         false,
-		"SELECT i, " + comma + " AS name FROM " + comma:                                   true,
+		"SELECT s, count(*), sum(d) FROM read_csv(" + comma + ") WHERE i > 5 GROUP BY s":                                                                  true,
+		"SELECT count(*) FROM read_csv_auto( " + comma + ") JOIN " + lines + " USING (i)":                                                                 true,
+		"SELECT t.i, u.n FROM " + comma + " t, " + lines + " AS u WHERE t.i = u.i":                                                                        true,
+		"SELECT sum(i) FROM read_json(" + lines + ")":                                                                                                     true,
+		"SELECT sum(read_json.i) FROM read_json(" + lines + ")":                                                                                           false,
+		"SELECT * FROM read_csv(" + comma + ", header = true)":                                                                                            true,
+		"SELECT s, count(*) FROM read_csv([" + comma + "], delim = ',', nullstr = ['', '3'], sample_size = -1) GROUP BY s":                                true,
+		"SELECT * FROM read_csv('" + tables["bare"] + "', sep := ';', names => ['a', 'b', 'c'], types = {'a': 'DOUBLE'})":                                 true,
+		"SELECT * FROM read_csv('" + tables["bare"] + "', delim=';', header=false, columns={'a': 'INTEGER', 'b': 'VARCHAR', 'c': 'VARCHAR'}) WHERE a > 7": true,
+		"SELECT * FROM read_csv(" + comma + ", all_varchar = true, ignore_errors = true, quote = '\"')":                                                   true,
+		"SELECT * FROM read_csv(" + comma + ", filename = true)":                                                                                          false,
+		"SELECT sum(i) FROM read_ndjson(" + lines + ")":                                                                                                   true,
+		"SELECT i, n.a FROM read_json(" + lines + ", format = 'newline_delimited', columns = {i: 'INTEGER', n: 'STRUCT(a BIGINT)'})":                      true,
+		"SELECT dt FROM read_json('" + tables["dates"] + "', columns = {dt: 'DATE'})":                                                                     true,
+		"SELECT count(*) FROM read_csv(" + comma + ", header = true) a JOIN read_csv(" + comma + ", skip = 1, header = false) b ON a.i = b.column0":       true,
+		"SELECT * FROM read_json_auto('" + tables["dates"] + "')":                                                                                         false,
+		"SELECT i, " + comma + " AS name FROM " + comma:                                                                                                   true,
 	} {
 		want := o.answer(t, sql)
 		got, stats := query(t, c, sql, Options{ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
@@ -42,9 +51,13 @@ func TestDirectTextFiles(t *testing.T) {
 }
 
 func TestDirectFiles(t *testing.T) {
-	named, paths := directFiles(`SELECT 'a.csv', x FROM read_csv_auto( 'b.csv' ) JOIN "c.json" ON 'd.csv' = x, read_csv('e.csv', header = true)`)
-	require.Equal(t, `SELECT 'a.csv', x FROM "b.csv"                  JOIN "c.json" ON 'd.csv' = x, read_csv('e.csv', header = true)`, named)
-	require.Equal(t, []string{"b.csv", "c.json"}, paths)
+	named, calls := directFiles(`SELECT 'a.csv', x FROM read_csv_auto( 'b.csv' ) JOIN "c.json" ON 'd.csv' = x, read_csv(['e.csv', 'f.csv'], HEADER := [1, 2])`)
+	require.Equal(t, `SELECT 'a.csv', x FROM "b.csv"                  JOIN "c.json" ON 'd.csv' = x, "@2"                                          `, named)
+	require.Equal(t, map[string]textCall{
+		"b.csv":  {function: readCSV, paths: []string{"b.csv"}},
+		"c.json": {function: readJSON, paths: []string{"c.json"}},
+		"@2":     {function: readCSV, paths: []string{"e.csv", "f.csv"}, options: []readerOption{{"header", "[1, 2]"}}},
+	}, calls)
 }
 
 // A relative path begins at the client's folder, wherever the nodes are.

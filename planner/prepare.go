@@ -364,6 +364,7 @@ const (
 	readParquet = "read_parquet"
 	readCSV     = "read_csv"
 	readJSON    = "read_json"
+	readNDJSON  = "read_ndjson"
 )
 
 func readerOf(glob string) string {

@@ -14,6 +14,7 @@ import (
 	"manta/planner/kernel"
 	"manta/planner/plan"
 	"manta/planner/split"
+	"manta/planner/sqltext"
 )
 
 // What DuckDB's readers of text sniff, dialect and column types, depends on the
@@ -26,34 +27,41 @@ const maxTextFiles = 1000
 // textRow is a guess at the bytes of a row.
 const textRow = 64
 
-// textSource describes a table of text files for planning. It is nil when
+// textSource describes what a call of a reader of text gives, for planning. It is nil when
 // fragments that read some of the files could not be told to read them just as
 // one call reads all of them.
-func textSource(ctx context.Context, conn *kernel.Conn, glob string) (*kernel.Source, error) {
-	function := readerOf(glob)
-	if function == readParquet || remote(glob) {
+func textSource(ctx context.Context, conn *kernel.Conn, call textCall) (*kernel.Source, error) {
+	if slices.ContainsFunc(call.paths, remote) || !call.known() {
 		return nil, nil
 	}
-	columns, err := conn.Describe(ctx, "SELECT * FROM "+reader(glob))
+	all := func(string) bool { return true }
+	columns, err := conn.Describe(ctx, "SELECT * FROM "+call.sql(call.own(all)))
 	if err != nil {
 		return nil, err
 	}
-	files, err := textColumn(ctx, conn, "SELECT file FROM glob("+plan.Literal(glob)+")")
-	if err != nil || len(files) == 0 || len(files) > maxTextFiles {
-		return nil, err
+	var files []string
+	for _, path := range call.paths {
+		found, err := textColumn(ctx, conn, "SELECT file FROM glob("+plan.Literal(path)+")")
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	if len(files) > maxTextFiles {
+		return nil, nil
 	}
 	if slices.ContainsFunc(files, func(f string) bool { return strings.ContainsAny(f, "*?[") }) {
 		return nil, nil // DuckDB takes every name for a pattern
 	}
-	src := &kernel.Source{Reader: function, Files: files, Columns: columns}
+	src := &kernel.Source{Reader: call.function, Files: files, Columns: columns}
 	var ok bool
-	if function == readCSV {
-		src.Options, ok, err = csvOptions(ctx, conn, src)
+	if call.isCSV() {
+		src.Options, ok = csvOptions(ctx, conn, call, src)
 	} else {
-		src.Options, ok = jsonOptions(src)
+		src.Options, ok = jsonOptions(call, src)
 	}
-	if err != nil || !ok {
-		return nil, err
+	if !ok {
+		return nil, nil
 	}
 	for _, f := range files {
 		info, err := os.Stat(f)
@@ -65,48 +73,68 @@ func textSource(ctx context.Context, conn *kernel.Conn, glob string) (*kernel.So
 	return src, nil
 }
 
-// The columns and the file's name in the call that sniff_csv proposes.
-var (
-	promptFile    = regexp.MustCompile(`^FROM read_csv\('(?:[^']|'')*', `)
-	promptColumns = regexp.MustCompile(`, columns=\{.*\}`)
-)
+// promptFile is the file's name in the call that sniff_csv proposes.
+var promptFile = regexp.MustCompile(`^FROM read_csv\('(?:[^']|'')*', `)
 
 // csvOptions gives the options with which each file is read as all are read at
 // once; not ok when the files differ in dialect or columns.
-func csvOptions(ctx context.Context, conn *kernel.Conn, src *kernel.Source) (options string, ok bool, err error) {
-	var names []string
+func csvOptions(ctx context.Context, conn *kernel.Conn, call textCall, src *kernel.Source) (options string, ok bool) {
+	var names, types []string
 	for _, c := range src.Columns {
-		names = append(names, c.Name)
+		names, types = append(names, c.Name), append(types, c.Type)
+	}
+	given := call.own(func(name string) bool { return name != "columns" })
+	if call.has("columns") { // sniff_csv refuses columns of other types than it finds
+		given += ", names = " + stringList(names) + ", types = " + stringList(types)
 	}
 	for i, f := range src.Files {
 		rows, err := textColumn(ctx, conn, "SELECT unnest([Prompt, list_transform(Columns, lambda c: c.name)::VARCHAR, "+stringList(names)+"::VARCHAR])"+
-			" FROM sniff_csv("+plan.Literal(f)+")")
+			" FROM sniff_csv("+plan.Literal(f)+given+")")
 		if err != nil || len(rows) != 3 || rows[1] != rows[2] {
-			return "", false, nil // whatever it is, one call over all files may know how to read it
+			return "", false // whatever it is, one call over all files may know how to read it
 		}
 		prompt := strings.TrimSuffix(rows[0], ");")
 		file := promptFile.FindString(prompt)
 		if file == "" {
-			return "", false, nil
+			return "", false
 		}
-		own := promptColumns.ReplaceAllString(prompt[len(file):], "")
+		own := withoutColumns(prompt[len(file):])
 		if i > 0 && own != options {
-			return "", false, nil
+			return "", false
 		}
 		options = own
 	}
-	return ", " + options + ", columns = " + columnStruct(src.Columns) + ", hive_partitioning = false", true, nil
+	options = ", " + options + ", columns = " + columnStruct(src.Columns) + ", hive_partitioning = false"
+	return options, describes(ctx, conn, call, options, src.Columns)
+}
+
+// withoutColumns leaves the columns out of the options that sniff_csv proposes.
+func withoutColumns(prompt string) string {
+	var out []string
+	for _, arg := range arguments(sqltext.Tokens(prompt), 0) {
+		if !arg[0].Is("columns") {
+			out = append(out, prompt[arg[0].From:arg[len(arg)-1].To])
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// describes reports whether a call with those options gives those columns.
+func describes(ctx context.Context, conn *kernel.Conn, call textCall, options string, columns []kernel.Column) bool {
+	got, err := conn.Describe(ctx, "SELECT * FROM "+call.sql(options))
+	return err == nil && slices.Equal(got, columns)
 }
 
 // jsonOptions gives the options with which each file is read as all are read at
 // once; not ok where a type's format was sniffed too.
-func jsonOptions(src *kernel.Source) (options string, ok bool) {
+func jsonOptions(call textCall, src *kernel.Source) (options string, ok bool) {
 	for _, c := range src.Columns {
-		if strings.Contains(c.Type, "DATE") || strings.Contains(c.Type, "TIME") || strings.EqualFold(c.Name, "json") {
+		sniffed := strings.Contains(c.Type, "DATE") || strings.Contains(c.Type, "TIME")
+		if sniffed && !call.has("columns") || strings.EqualFold(c.Name, "json") {
 			return "", false
 		}
 	}
-	return ", columns = " + columnStruct(src.Columns) + ", hive_partitioning = false", true
+	return call.own(func(name string) bool { return jsonOptionNames[name] }) + ", columns = " + columnStruct(src.Columns) + ", hive_partitioning = false", true
 }
 
 func columnStruct(columns []kernel.Column) string {
@@ -148,7 +176,11 @@ func textColumn(ctx context.Context, conn *kernel.Conn, sql string) ([]string, e
 func planningViews(ctx context.Context, conn *kernel.Conn, tables map[string]string, setup []string) ([]string, error) {
 	out := slices.Clone(setup)
 	for i, name := range tableNames(tables) {
-		src, err := textSource(ctx, conn, tables[name])
+		call, ok := callOf(tables[name])
+		if !ok {
+			continue
+		}
+		src, err := textSource(ctx, conn, call)
 		if err != nil {
 			return nil, unplaced(err)
 		}
