@@ -116,7 +116,11 @@ func TestErrorsPointIntoTheQuery(t *testing.T) {
 		{"SELECT id,\n\tCAST(s AS INTEGER)\nFROM big", "Conversion Error: Could not convert string 'name", "LINE 2:  CAST(s AS INTEGER)\n         ^"},
 		{"SELECT k, sum(s::DATE - day) FROM big GROUP BY k", "Conversion Error: invalid date field format: \"name", "LINE 1: SELECT k, sum(s::DATE - day) FROM big GROUP BY k\n                       ^"},
 		{"SELECT k, count(*) FROM big WHERE (d * 1000)::TINYINT > 3 GROUP BY k", "Conversion Error", "LINE 1: SELECT k, count(*) FROM big WHERE (d * 1000)::TINYINT > 3 GROUP BY k\n                                                    ^"},
-		{"SELECT max(9223372036854775807 + id) FROM big", "Out of Range Error: Overflow in addition", ""},
+		{"SELECT max(9223372036854775807 + id) FROM big", "Out of Range Error: Overflow in addition", "LINE 1: SELECT max(9223372036854775807 + id) FROM big\n                                       ^"},
+		{"SELECT k,\n  sum(k - 5 + sqrt(k - 40)) FROM big WHERE id - 3 > k GROUP BY k", "cannot take square root", "LINE 2:   sum(k - 5 + sqrt(k - 40)) FROM big WHERE id - 3 > k GROUP BY k\n                      ^"},
+		{"SELECT sum(k * 60000000), max(d * 2), count(id * 3) FROM big", "Overflow in multiplication of INT32", "LINE 1: SELECT sum(k * 60000000), max(d * 2), count(id * 3) FROM big\n                     ^"},
+		{"SELECT sum(k * 60000000) + sum(k * 70000000) FROM big", "Overflow in multiplication of INT32", ""},
+		{"SELECT max(k * 60000000), max(day + INTERVAL 1 DAY * k) FROM big", "Overflow in multiplication of INT32", ""},
 	} {
 		err := fails(c, tt.sql, Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
 		var query *QueryError

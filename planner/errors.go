@@ -14,6 +14,7 @@ import (
 
 	"manta/actors"
 	"manta/planner/kernel"
+	"manta/planner/plan"
 	"manta/shuffle"
 )
 
@@ -28,6 +29,17 @@ func located(message string, at int) string {
 		return message
 	}
 	return fmt.Sprintf("%s\x1f%d\x1f", message, at)
+}
+
+// pointed is an error of the query with the place in it, if the error says nothing of one and it is known all the same.
+func (r *run) pointed(err error) error {
+	if err == nil || r.query == nil || location.MatchString(err.Error()) {
+		return err
+	}
+	if at := plan.Place(r.query.planned, err.Error()); at > 0 {
+		return fmt.Errorf("%w%s", err, located("", at))
+	}
+	return err
 }
 
 var location = regexp.MustCompile("\x1f(\\d+)\x1f")

@@ -33,6 +33,7 @@ type prepared struct {
 	plan     *dist.Plan
 	files    map[string]dist.File
 	fallback string     // why the query runs as one task with its original text; empty when it is distributed
+	planned  string     // DuckDB's plan, empty when it cannot be written down
 	instead  *dist.Plan // how it would be distributed, for EXPLAIN, when it could be and is not
 	work     float64    // estimate of the bytes that it reads and that its joins give
 }
@@ -107,6 +108,7 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 	}
 	if at.asWritten != nil {
 		q.fallback = "a task met an error that DuckDB need not meet"
+		q.planned, _, _ = planText(ctx, conn, q.sql, estimates) // for the place of an error
 		return checkAsWritten(estimates)
 	}
 	q.plan, err = s.distribute(ctx, conn, q, req, at, estimates)
@@ -185,11 +187,11 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 // run as it is written. If it shall run so although it need not, q.fallback says
 // why, and there is a plan only when it is to be explained.
 func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement, estimates string) (*dist.Plan, error) {
-	text, estimates, err := planText(ctx, conn, q.sql, estimates)
-	if err != nil {
+	var err error
+	if q.planned, estimates, err = planText(ctx, conn, q.sql, estimates); err != nil {
 		return nil, err
 	}
-	root, err := plan.Decode(text)
+	root, err := plan.Decode(q.planned)
 	if err != nil {
 		return nil, err
 	}

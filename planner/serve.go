@@ -42,7 +42,7 @@ func (s *Service) Query(req *wire.QueryRequest, stream grpc.ServerStreamingServe
 	if err != nil {
 		return toStatus(err, req.Sql)
 	}
-	return toStatus(r.run(stream.Context()), r.text())
+	return toStatus(r.pointed(r.run(stream.Context())), r.text())
 }
 
 // text is the query's text, where errors point into it.
