@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"manta/actors/internal/wire"
 )
 
-// orphanGrace is how long the owner of a cancelled job has to finish it.
+// orphanGrace is how long the owner of a cancelled job has to finish it, unless it asked for more.
 const orphanGrace = 5 * time.Second
 
 // Job is a job on the head.
@@ -88,7 +89,7 @@ func (j *Job) cancelled() {
 	j.mu().Lock()
 	defer j.mu().Unlock()
 	if !j.closing {
-		j.orphan = time.AfterFunc(j.jobs.grace, func() { j.Finish(cause) })
+		j.orphan = time.AfterFunc(cmp.Or(j.spec.Grace, j.jobs.grace), func() { j.Finish(cause) })
 		j.closeTasks(cause)
 	}
 }

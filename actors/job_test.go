@@ -423,6 +423,36 @@ func TestPendingJobGivesUp(t *testing.T) {
 	c.job().Finish(nil) // the queue is empty
 }
 
+// A job that comes after another one has its place, whoever waits, and whether or not it was cancelled.
+func TestJobAfterAnother(t *testing.T) {
+	c := newCluster(t, 0, nil, func(c *Config) { c.MaxJobs = 1 })
+	first, err := c.head.NewJob(context.Background(), JobSpec{Name: "first", Grace: time.Minute})
+	require.NoError(t, err)
+	jobs := make(chan *Job)
+	go func() {
+		j, _ := c.head.NewJob(context.Background(), JobSpec{Name: "waits"})
+		jobs <- j
+	}()
+	require.Eventually(t, func() bool { return len(c.head.Jobs()) == 2 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, c.head.StopJob(first.ID(), "no"))
+	second, err := c.head.NewJob(context.Background(), JobSpec{Name: "second", After: first})
+	require.NoError(t, err)
+	first.Finish(nil)
+	second.Park() // whose place goes on, too
+	waits := <-jobs
+	third, err := c.head.NewJob(context.Background(), JobSpec{Name: "third", After: second})
+	require.NoError(t, err)
+	second.Finish(nil)
+	waits.Finish(nil)
+	third.Finish(nil)
+	_, err = c.head.NewJob(testContext(t), JobSpec{After: third}) // it has no place any more, and there is one
+	require.NoError(t, err)
+	for _, j := range c.head.jobs.live {
+		j.Finish(nil)
+	}
+	require.Zero(t, c.head.jobs.parked)
+}
+
 func TestJobsAreMadeOnTheHead(t *testing.T) {
 	c := newCluster(t, 1, nil, nil)
 	_, err := c.nodes[1].NewJob(testContext(t), JobSpec{})

@@ -46,6 +46,11 @@ func newJobs(n *Node) *jobs {
 type JobSpec struct {
 	Name string // for people; need not be unique
 	User string
+	// After, when not nil, is a running job of the same owner whose place this one takes: it is admitted at once, and After
+	// counts no more among those that run at once. After is to be finished soon. It may be cancelled already.
+	After *Job
+	// Grace is how long the owner of a cancelled job has to finish it, before it is finished for him; default 5 s.
+	Grace time.Duration
 }
 
 // NewJob starts a job. It waits until the job is admitted: first come, first
@@ -73,7 +78,9 @@ func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 	j.submitted = time.Now() // in the order of admission
 	js.live[j.id] = j
 	js.n.engine.brain.do(func(c *core.Core) { c.StartJob(core.JobID(j.id)) })
-	js.admit(js.admission.Submit(string(j.id)))
+	if !js.inherit(j, spec.After) {
+		js.admit(js.admission.Submit(string(j.id)))
+	}
 	js.mu.Unlock()
 
 	select {
@@ -87,6 +94,20 @@ func (js *jobs) add(ctx context.Context, spec JobSpec) (*Job, error) {
 	j.stopWatch = context.AfterFunc(j.ctx, j.cancelled)
 	j.mu().Unlock()
 	return j, nil
+}
+
+// inherit gives a new job the place of the one before it, if that has one. It runs under mu.
+func (js *jobs) inherit(j, before *Job) bool {
+	switch {
+	case before == nil || before.state != JobRunning:
+		return false
+	case before.parked: // its place is beyond those that run at once
+		before.parked, j.parked = false, true
+	case !js.admission.Replace(string(before.id), string(j.id)):
+		return false
+	}
+	js.admit([]string{string(j.id)})
+	return true
 }
 
 // admit runs under mu.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,6 +112,22 @@ func (m *member) run() {
 	}
 }
 
+// jobsHere lists the jobs of which this node has something.
+func (n *Node) jobsHere() []string {
+	here := map[string]struct{}{}
+	for _, id := range n.engine.jobs() {
+		here[id] = struct{}{}
+	}
+	for _, s := range n.cfg.Services {
+		if s, ok := s.(JobHolder); ok {
+			for _, id := range s.JobsHere() {
+				here[string(id)] = struct{}{}
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(here))
+}
+
 // beat sends one heartbeat; the last one waits for a connection to come back. It takes the list of nodes if there is a newer one, and ends jobs of which the end was missed.
 func (m *member) beat(last bool) error {
 	ctx, cancel := context.WithTimeout(m.n.ctx, m.heartbeat)
@@ -117,7 +135,7 @@ func (m *member) beat(last bool) error {
 	running, waiting := m.n.runner.counts()
 	reply, err := wire.NewHeadClient(m.conn).Heartbeat(ctx, &wire.HeartbeatRequest{
 		Node: string(m.n.id), Version: m.n.peers.listVersion(),
-		RunningTasks: int32(running), WaitingTasks: int32(waiting), Jobs: m.n.engine.jobs(),
+		RunningTasks: int32(running), WaitingTasks: int32(waiting), Jobs: m.n.jobsHere(),
 	}, grpc.WaitForReady(last))
 	if err != nil {
 		return err

@@ -80,6 +80,10 @@ type Service interface {
 	Close() error
 }
 
+// JobHolder is a Service that may have something of a job of which the node has no task: it lists such jobs, so that the
+// node hears of a job's end though the order was lost.
+type JobHolder interface{ JobsHere() []JobID }
+
 // JobState is where a job stands.
 type JobState string
 

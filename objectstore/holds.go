@@ -70,6 +70,31 @@ func (sh *shard) unhold(id ID, holder string, do func(*refcount.Table[ID, spot])
 	return holdError(err, id, holder)
 }
 
+// Move gives an object to another owner, who is its only holder then. Errors: ErrNotFound, ErrOwnerEnded.
+func (s *Store) Move(id ID, owner string) error {
+	if id.small() {
+		sh := s.shardOf(id)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if sh.closed {
+			return ErrClosed
+		}
+		_, err := sh.refs.Move(id, owner)
+		return holdError(err, id, owner)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	slot, err := s.refs.Move(id, owner)
+	if err != nil {
+		return holdError(err, id, owner)
+	}
+	(*s.refs.Value(slot)).owner = owner
+	return nil
+}
+
 // ReleaseOwner ends an owner: all its objects lose all holds, its unsealed writers and its waiting calls end with
 // ErrOwnerEnded, and so does what it tries later. It may be called again.
 func (s *Store) ReleaseOwner(owner string) {

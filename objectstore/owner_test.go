@@ -2,6 +2,7 @@ package objectstore
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,6 +29,25 @@ func TestHolders(t *testing.T) {
 	require.Equal(t, value(1, 5000), o.Bytes(), "a pin keeps the bytes")
 	o.Release()
 	require.ErrorIs(t, s.Release(id, "reader"), ErrNotFound)
+	requireEmpty(t, s)
+}
+
+func TestMove(t *testing.T) {
+	s := open(t, nil)
+	for _, size := range []int{100, 5000} { // a small value and a large one
+		id := put(t, s, fmt.Sprint("first", size), value(1, size))
+		require.NoError(t, s.Hold(id, "reader"))
+		require.NoError(t, s.Move(id, "second"))
+		require.ErrorIs(t, s.Release(id, "reader"), ErrNotHeld)
+		s.ReleaseOwner(fmt.Sprint("first", size))
+		requireValue(t, s, id, value(1, size))
+		require.ErrorIs(t, s.Move(id, fmt.Sprint("first", size)), ErrOwnerEnded)
+		for o := range s.Objects() {
+			require.Equal(t, "second", o.Owner)
+		}
+		require.NoError(t, s.Release(id, "second"))
+		require.ErrorIs(t, s.Move(id, "third"), ErrNotFound)
+	}
 	requireEmpty(t, s)
 }
 

@@ -33,6 +33,19 @@ func (a *Admission) Remove(job string) (admitted []string) {
 	return a.admit()
 }
 
+// Replace gives the place of a running job to another one, which it may not know yet. False: the first does not run.
+func (a *Admission) Replace(job, by string) bool {
+	if _, ok := a.running[job]; !ok {
+		return false
+	}
+	if _, ok := a.running[by]; ok || slices.Contains(a.queue, by) {
+		return false
+	}
+	delete(a.running, job)
+	a.running[by] = struct{}{}
+	return true
+}
+
 // Running counts the jobs that were admitted and not removed.
 func (a *Admission) Running() int { return len(a.running) }
 

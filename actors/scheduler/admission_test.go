@@ -22,6 +22,18 @@ func TestAdmission(t *testing.T) {
 	require.Equal(t, 2, a.Running())
 }
 
+func TestAdmissionReplace(t *testing.T) {
+	a := NewAdmission(1)
+	a.Submit("a")
+	require.Empty(t, a.Submit("b"))
+	require.False(t, a.Replace("b", "c"), "it does not run")
+	require.False(t, a.Replace("a", "b"), "it waits for a place of its own")
+	require.True(t, a.Replace("a", "c"))
+	require.Empty(t, a.Remove("a"))
+	require.Equal(t, 1, a.Running())
+	require.Equal(t, []string{"b"}, a.Remove("c"))
+}
+
 // Jobs start in the order in which they came, but for those that gave up, and
 // never more than the limit.
 func TestAdmissionProperties(t *testing.T) {

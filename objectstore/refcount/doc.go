@@ -7,7 +7,7 @@
 //
 // # Vocabulary
 //
-//   - An object has one owner, the job on whose behalf it was made, for its whole life.
+//   - An object has one owner, the job on whose behalf it was made. It may be moved to another one.
 //   - A holder is a name that keeps the object alive. Holders form a set: the same name holding twice is one
 //     hold, so a repeated message does no harm. The owner is the first holder.
 //   - A pin says that somebody is reading the bytes now. Pins are counted, because readers have no names.

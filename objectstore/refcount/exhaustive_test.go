@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The scope: every event on 3 objects of 2 owners with 1 further holder and one or two pins, from every state
+// The scope: every event on 3 objects of 2 owners, one of which may be moved, with 1 further holder and one or two pins, from every state
 // that can be reached. The number of states is finite, so the search runs to its fixpoint and not to a depth.
 
 // maxPins is per object: that two pins differ from one is seen on any of them.
@@ -25,6 +25,7 @@ var (
 // modelObject is what an object should be, written as plainly as possible.
 type modelObject struct {
 	exists  bool // until it is freed
+	moved   bool // to the owner who is not the one it was made for
 	holders [3]bool
 	pins    int
 }
@@ -50,7 +51,7 @@ func allEvents() (events []event) {
 		}
 	}
 	for o := range scopeOwners {
-		events = append(events, event{"end", 0, o})
+		events = append(events, event{"end", 0, o}, event{"move", 0, o})
 	}
 	return events
 }
@@ -77,6 +78,17 @@ func applyModel(s modelState, e event) (modelState, string) {
 		}
 		*m = modelObject{exists: true}
 		m.holders[owner] = true
+		return s, "ok"
+	case "move":
+		switch {
+		case s.ended[e.name]:
+			return s, "owner ended"
+		case missing:
+			return s, "not found"
+		}
+		m.holders = [3]bool{}
+		m.holders[e.name] = true
+		m.moved = scopeObjects[e.obj].owner != scopeOwners[e.name]
 		return s, "ok"
 	case "hold":
 		if missing {
@@ -115,7 +127,7 @@ func applyModel(s modelState, e event) (modelState, string) {
 		s.ended[e.name] = true
 		out := "ok"
 		for i := range s.objects {
-			if scopeObjects[i].owner != scopeOwners[e.name] {
+			if (scopeObjects[i].owner == scopeOwners[e.name]) == s.objects[i].moved {
 				continue
 			}
 			s.objects[i].holders = [3]bool{}
@@ -149,6 +161,8 @@ func applyTable(t *testTable, e event) string {
 	switch e.kind {
 	case "add":
 		_, err = t.Add(key, scopeObjects[e.obj].owner, key)
+	case "move":
+		_, err = t.Move(key, scopeOwners[e.name])
 	case "hold":
 		err = t.Hold(key, scopeHolders[e.name])
 	case "release":

@@ -190,6 +190,25 @@ func (t *Table[K, V]) dropOthers(s Slot, r *record[K, V]) {
 	}
 }
 
+// Move gives a live object to another owner, who is its only holder then.
+func (t *Table[K, V]) Move(key K, owner string) (Slot, error) {
+	if t.owners.hasEnded(owner) {
+		return 0, ErrOwnerEnded
+	}
+	s, r, err := t.live(key)
+	if err != nil {
+		return 0, err
+	}
+	t.dropOthers(s, r)
+	r.state |= ownerHeld
+	if owner != t.Owner(s) {
+		t.disown(r)
+		r.prev, r.next = 0, 0
+		t.adopt(owner, s)
+	}
+	return s, nil
+}
+
 // Drop takes all holders of a live object away, as if each had released it.
 func (t *Table[K, V]) Drop(key K) (val V, free bool, err error) {
 	s, _, err := t.live(key)
