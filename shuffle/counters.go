@@ -53,6 +53,7 @@ type Stats struct {
 	Links    int   // streams to other nodes
 	Files    int   // of disk mode, or parked rows of streaming
 	Jobs     int   // with anything here
+	Kept     int   // outputs that are kept whole beyond their reading
 	Spilled  int64 // bytes that exchanges wrote to files, ever
 	Stalls   int64 // times that a job stood still, ever; see Config.StallAfter
 }

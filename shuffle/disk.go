@@ -104,6 +104,9 @@ func (s *diskSink) finish() error {
 	if err := s.file.flush(); err != nil {
 		return fmt.Errorf("shuffle: mode %s: %w", Disk, err)
 	}
+	if s.w.kept != nil {
+		s.w.kept.setFile(s.file, s.index)
+	}
 	for p := range s.index {
 		from := p
 		if s.w.opts.Route.Kind == ToAll {

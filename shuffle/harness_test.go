@@ -227,6 +227,7 @@ type workload struct {
 	stopAfter             map[int]int // a reader that leaves after so many rows
 	slow                  map[int]time.Duration
 	abort                 int // producer that aborts halfway, -1 none
+	keep                  bool
 }
 
 type outcome struct {
@@ -268,7 +269,7 @@ func (c *cluster) run(ctx context.Context, j *actors.Job, w workload) *outcome {
 }
 
 func (c *cluster) produce(ctx context.Context, e *Edge, w workload, i int, o *outcome, mu *sync.Mutex) (err error) {
-	opts := WriterOptions{Columns: 3, Route: w.route, Schema: testSchema}
+	opts := WriterOptions{Columns: 3, Route: w.route, Schema: testSchema, Keep: w.keep}
 	if w.route.Kind == ByColumn {
 		opts.Route.Column = 3
 	}

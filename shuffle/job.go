@@ -44,6 +44,7 @@ type job struct {
 	refs    map[queueKey]*refQueue    // the other modes
 	writers map[*Writer]struct{}
 	files   map[fileKey]*spillFile
+	kept    map[fileKey]*kept
 	dir     string
 }
 
@@ -54,6 +55,7 @@ func newJob(id actors.JobID) *job {
 		refs:    map[queueKey]*refQueue{},
 		writers: map[*Writer]struct{}{},
 		files:   map[fileKey]*spillFile{},
+		kept:    map[fileKey]*kept{},
 	}
 	j.ctx, j.cancel = context.WithCancelCause(context.Background())
 	return j
@@ -170,7 +172,7 @@ func (j *job) end(err error) {
 		actorsOf = append(actorsOf, q.actor)
 	}
 	files, dir := j.files, j.dir
-	j.files = nil
+	j.files, j.kept = nil, nil
 	j.mu.Unlock()
 	for _, w := range j.openWriters() {
 		w.fail(err)

@@ -93,7 +93,9 @@ func (b *rangeBlock) close() {}
 func (s *Service) releaseHere(refs []*shufflepb.Ref) {
 	for _, r := range refs {
 		if id, err := objectstore.IDFromBytes(r.GetObject()); err == nil {
-			_ = s.node.Store().Release(id, r.GetHolder()) // gone already at the end of a job
+			if s.node.Store().Release(id, r.GetHolder()) == nil { // else it is gone already, at the end of a job
+				s.wasRead(r)
+			}
 		}
 	}
 }

@@ -44,22 +44,39 @@ func (w *Writer) store(refs *refWriter, p int, batches ...arrow.RecordBatch) err
 	w.n.Objects++
 	w.n.BytesCopied += size
 	owner := string(w.edge.Job)
-	if p != toAll {
+	if p != toAll && w.kept == nil {
 		w.sent(nrows, bytes)
 		refs.push(p, &shufflepb.Ref{Object: id[:], Holder: owner, Size: size, Rows: nrows})
 		return nil
 	}
+	// Each reader has a hold of its own. The owner's goes, unless it is what keeps the object.
 	store := w.s.node.Store()
-	for p := range w.edge.Consumers {
-		if !refs.wants(p) {
-			continue
-		}
-		holder := fmt.Sprintf("%s/%d/%d", owner, w.edge.ID, p)
+	tell := func(p int) error {
+		holder := holderName(w.edge, w.id, p)
 		if err := store.Hold(id, holder); err != nil {
 			return err
 		}
 		w.sent(nrows, bytes)
 		refs.push(p, &shufflepb.Ref{Object: id[:], Holder: holder, Size: size, Rows: nrows})
+		return nil
+	}
+	keep := &shufflepb.Ref{Object: id[:], Size: size, Rows: nrows}
+	if p != toAll {
+		if err := tell(p); err != nil {
+			return err
+		}
+	} else {
+		for p := range w.edge.Consumers {
+			if !refs.wants(p) {
+				continue
+			}
+			if err := tell(p); err != nil {
+				return err
+			}
+		}
+	}
+	if w.kept != nil && w.kept.add(max(p, 0), keep) {
+		return nil
 	}
 	return store.Release(id, owner)
 }
@@ -69,6 +86,9 @@ func (w *Writer) putBlock(batches []arrow.RecordBatch) (id objectstore.ID, size 
 	size, err = block.Size(w.s.mem, w.opts.Schema, batches...)
 	if err != nil {
 		return id, 0, err
+	}
+	if w.kept != nil {
+		w.s.relieve(size)
 	}
 	out, err := w.s.node.Store().Create(string(w.edge.Job), size)
 	if err != nil {

@@ -50,6 +50,7 @@ func newRefWriter(w *Writer, producer int) *refWriter {
 	r := &refWriter{w: w, producer: producer, lanes: make([]refLane, len(w.edge.Consumers)), done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(w.job.ctx)
 	r.work = sync.NewCond(&r.mu)
+	w.refs = r
 	return r
 }
 
@@ -232,6 +233,13 @@ func (r *refWriter) full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gone == len(r.lanes)
+}
+
+// allWanted says that no reader has left.
+func (r *refWriter) allWanted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone == 0
 }
 
 func (r *refWriter) wants(p int) bool {

@@ -44,7 +44,10 @@ type Service struct {
 	inbound map[*wire]actors.NodeID
 }
 
-var _ actors.Service = (*Service)(nil)
+var _ interface {
+	actors.Service
+	actors.JobHolder
+} = (*Service)(nil)
 
 // NewService makes the part; actors.Start attaches it. A bad config is reported by Register.
 func NewService(cfg Config) *Service {
@@ -87,8 +90,11 @@ func (s *Service) Register(n *actors.Node, _ grpc.ServiceRegistrar) error {
 	return nil
 }
 
-// handle is the control actor.
+// handle is the control actor: it makes queues, and hands over what is kept.
 func (s *Service) handle(_ context.Context, _ actors.NodeID, m proto.Message) (proto.Message, error) {
+	if m, ok := m.(*shufflepb.Adopt); ok {
+		return s.adopt(m)
+	}
 	open, ok := m.(*shufflepb.OpenQueue)
 	if !ok {
 		return nil, fmt.Errorf("%w: message %T", ErrEdge, m)
@@ -101,6 +107,16 @@ func (s *Service) handle(_ context.Context, _ actors.NodeID, m proto.Message) (p
 		return nil, err
 	}
 	return &shufflepb.OpenQueueReply{}, nil
+}
+
+// JobsHere lists the jobs of which the node has something: see actors.JobHolder.
+func (s *Service) JobsHere() (ids []actors.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.jobs {
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // JobEnded drops everything of the job and refuses it from now on.
@@ -137,15 +153,11 @@ func (s *Service) NodeDead(node actors.NodeID, reason string) {
 		}
 	}
 	l := s.links[node]
-	jobs := make([]*job, 0, len(s.jobs))
-	for _, j := range s.jobs {
-		jobs = append(jobs, j)
-	}
 	s.mu.Unlock()
 	if l != nil {
 		l.fail(err)
 	}
-	for _, j := range jobs {
+	for _, j := range s.allJobs() {
 		for _, q := range j.queues() {
 			q.nodeDead(node, err)
 		}
@@ -199,6 +211,11 @@ func (s *Service) Stats() Stats {
 		j.mu.Lock()
 		st.Writers += len(j.writers)
 		st.Files += len(j.files)
+		for _, k := range j.kept {
+			if k.isWhole() {
+				st.Kept++
+			}
+		}
 		j.mu.Unlock()
 	}
 	return st

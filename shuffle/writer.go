@@ -45,6 +45,9 @@ type WriterOptions struct {
 	Route   Route
 	// Schema is that of the data columns.
 	Schema *arrow.Schema
+	// Keep asks that the output be kept beyond its reading, in a mode that stores it, until the job's end or until its node
+	// is short of memory: see Service.Adopt.
+	Keep bool
 }
 
 // toAll stands for every partition where one is named.
@@ -81,6 +84,9 @@ type Writer struct {
 	route router
 	rows  *rows.Builder
 	sink  sink
+	refs  *refWriter    // of the modes that store blocks
+	kept  *kept         // when the output is to be kept
+	id    int           // the producer's number
 	wake  chan struct{} // capacity 1: something changed that settle may wait for
 
 	held  int64 // as counted in the node's usage
@@ -98,12 +104,10 @@ type Writer struct {
 
 // Writer opens producer's end of the edge. The task must run on the node that the edge names for it.
 func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o WriterOptions) (*Writer, error) {
-	if err := e.Validate(); err != nil {
+	if err := s.checkProducer(e, producer); err != nil {
 		return nil, err
 	}
 	switch {
-	case producer < 0 || producer >= len(e.Producers) || e.Producers[producer] != s.node.ID():
-		return nil, fmt.Errorf("%w: %s has no producer %d on node %s", ErrEdge, e, producer, s.node.ID())
 	case o.Schema == nil || o.Columns != o.Schema.NumFields():
 		return nil, fmt.Errorf("%w: %d data columns and a schema of another size", ErrEdge, o.Columns)
 	case o.Route.Kind == To && (o.Route.Partition < 0 || o.Route.Partition >= len(e.Consumers)):
@@ -113,7 +117,8 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{s: s, tc: tc, job: j, edge: e, opts: o, label: fmt.Sprintf("edge %d, producer %d", e.ID, producer), wake: make(chan struct{}, 1)}
+	w := newWriter(s, tc, j, e, producer)
+	w.opts = o
 	if w.route, err = newRouter(o, producer, len(e.Consumers)); err != nil {
 		return nil, err
 	}
@@ -126,6 +131,12 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 	if err := j.addWriter(w); err != nil {
 		w.cleanup()
 		return nil, err
+	}
+	if o.Keep && e.Mode != Streaming {
+		if w.kept, err = j.keep(s, fileKey{e.ID, uint32(producer)}, o.Route.Kind == ToAll, len(e.Consumers)); err != nil {
+			w.cleanup()
+			return nil, err
+		}
 	}
 	switch e.Mode {
 	case Streaming:
@@ -143,6 +154,23 @@ func (s *Service) Writer(tc *actors.TaskContext, e *Edge, producer int, o Writer
 	}
 	w.account()
 	return w, nil
+}
+
+// checkProducer refuses an edge that this node does not write as the producer.
+func (s *Service) checkProducer(e *Edge, producer int) error {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if producer < 0 || producer >= len(e.Producers) || e.Producers[producer] != s.node.ID() {
+		return fmt.Errorf("%w: %s has no producer %d on node %s", ErrEdge, e, producer, s.node.ID())
+	}
+	return nil
+}
+
+func newWriter(s *Service, tc *actors.TaskContext, j *job, e *Edge, producer int) *Writer {
+	return &Writer{
+		s: s, tc: tc, job: j, edge: e, id: producer, label: fmt.Sprintf("edge %d, producer %d", e.ID, producer), wake: make(chan struct{}, 1),
+	}
 }
 
 func (j *job) addWriter(w *Writer) error {
@@ -299,10 +327,16 @@ func (w *Writer) Close() (Counters, error) {
 		w.Abort(err)
 		return w.n, err
 	}
+	if w.kept != nil {
+		w.kept.end(w.refs.allWanted())
+	}
 	w.ended = true
 	w.cleanup()
 	return w.n, nil
 }
+
+// Kept says, after Close, whether the whole output is kept: see WriterOptions.Keep.
+func (w *Writer) Kept() bool { return w.ended && w.kept != nil && w.kept.isWhole() }
 
 // Abort ends every channel as failed. After Close or Abort it does nothing.
 func (w *Writer) Abort(err error) {
@@ -317,6 +351,9 @@ func (w *Writer) Abort(err error) {
 		err = fmt.Errorf("%w: %s: %w", ErrProducer, w.name(), err)
 	}
 	w.sink.abort(err)
+	if w.kept != nil {
+		w.kept.end(false)
+	}
 	w.cleanup()
 }
 

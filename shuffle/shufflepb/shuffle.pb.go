@@ -480,6 +480,165 @@ func (*OpenQueueReply) Descriptor() ([]byte, []int) {
 	return file_shuffle_proto_rawDescGZIP(), []int{6}
 }
 
+// Output names one producer's output of an edge.
+type Output struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Edge          uint32                 `protobuf:"varint,1,opt,name=edge,proto3" json:"edge,omitempty"`
+	Producer      uint32                 `protobuf:"varint,2,opt,name=producer,proto3" json:"producer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Output) Reset() {
+	*x = Output{}
+	mi := &file_shuffle_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Output) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Output) ProtoMessage() {}
+
+func (x *Output) ProtoReflect() protoreflect.Message {
+	mi := &file_shuffle_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Output.ProtoReflect.Descriptor instead.
+func (*Output) Descriptor() ([]byte, []int) {
+	return file_shuffle_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Output) GetEdge() uint32 {
+	if x != nil {
+		return x.Edge
+	}
+	return 0
+}
+
+func (x *Output) GetProducer() uint32 {
+	if x != nil {
+		return x.Producer
+	}
+	return 0
+}
+
+// Adopt hands outputs that a job keeps on a node over to another job.
+type Adopt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Outputs       []*Output              `protobuf:"bytes,3,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Adopt) Reset() {
+	*x = Adopt{}
+	mi := &file_shuffle_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Adopt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Adopt) ProtoMessage() {}
+
+func (x *Adopt) ProtoReflect() protoreflect.Message {
+	mi := &file_shuffle_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Adopt.ProtoReflect.Descriptor instead.
+func (*Adopt) Descriptor() ([]byte, []int) {
+	return file_shuffle_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Adopt) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Adopt) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Adopt) GetOutputs() []*Output {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+// AdoptReply has those that are the other job's now. The rest is not there.
+type AdoptReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outputs       []*Output              `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptReply) Reset() {
+	*x = AdoptReply{}
+	mi := &file_shuffle_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptReply) ProtoMessage() {}
+
+func (x *AdoptReply) ProtoReflect() protoreflect.Message {
+	mi := &file_shuffle_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptReply.ProtoReflect.Descriptor instead.
+func (*AdoptReply) Descriptor() ([]byte, []int) {
+	return file_shuffle_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AdoptReply) GetOutputs() []*Output {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 // Fetch asks for a block's bytes. The references in release were used and are given back first.
 type Fetch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -494,7 +653,7 @@ type Fetch struct {
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_shuffle_proto_msgTypes[7]
+	mi := &file_shuffle_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +665,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_shuffle_proto_msgTypes[7]
+	mi := &file_shuffle_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +678,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_shuffle_proto_rawDescGZIP(), []int{7}
+	return file_shuffle_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Fetch) GetJob() string {
@@ -593,7 +752,17 @@ const file_shuffle_proto_rawDesc = "" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\"=\n" +
 	"\tOpenQueue\x120\n" +
 	"\achannel\x18\x01 \x01(\v2\x16.manta.shuffle.ChannelR\achannel\"\x10\n" +
-	"\x0eOpenQueueReply\"\x9d\x01\n" +
+	"\x0eOpenQueueReply\"8\n" +
+	"\x06Output\x12\x12\n" +
+	"\x04edge\x18\x01 \x01(\rR\x04edge\x12\x1a\n" +
+	"\bproducer\x18\x02 \x01(\rR\bproducer\"\\\n" +
+	"\x05Adopt\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12/\n" +
+	"\aoutputs\x18\x03 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"=\n" +
+	"\n" +
+	"AdoptReply\x12/\n" +
+	"\aoutputs\x18\x01 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"\x9d\x01\n" +
 	"\x05Fetch\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\rR\x04edge\x12\x1a\n" +
@@ -613,7 +782,7 @@ func file_shuffle_proto_rawDescGZIP() []byte {
 	return file_shuffle_proto_rawDescData
 }
 
-var file_shuffle_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_shuffle_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_shuffle_proto_goTypes = []any{
 	(*Edge)(nil),           // 0: manta.shuffle.Edge
 	(*Channel)(nil),        // 1: manta.shuffle.Channel
@@ -622,19 +791,24 @@ var file_shuffle_proto_goTypes = []any{
 	(*RefsReply)(nil),      // 4: manta.shuffle.RefsReply
 	(*OpenQueue)(nil),      // 5: manta.shuffle.OpenQueue
 	(*OpenQueueReply)(nil), // 6: manta.shuffle.OpenQueueReply
-	(*Fetch)(nil),          // 7: manta.shuffle.Fetch
+	(*Output)(nil),         // 7: manta.shuffle.Output
+	(*Adopt)(nil),          // 8: manta.shuffle.Adopt
+	(*AdoptReply)(nil),     // 9: manta.shuffle.AdoptReply
+	(*Fetch)(nil),          // 10: manta.shuffle.Fetch
 }
 var file_shuffle_proto_depIdxs = []int32{
 	1, // 0: manta.shuffle.Refs.channel:type_name -> manta.shuffle.Channel
 	2, // 1: manta.shuffle.Refs.refs:type_name -> manta.shuffle.Ref
 	1, // 2: manta.shuffle.OpenQueue.channel:type_name -> manta.shuffle.Channel
-	2, // 3: manta.shuffle.Fetch.ref:type_name -> manta.shuffle.Ref
-	2, // 4: manta.shuffle.Fetch.release:type_name -> manta.shuffle.Ref
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	7, // 3: manta.shuffle.Adopt.outputs:type_name -> manta.shuffle.Output
+	7, // 4: manta.shuffle.AdoptReply.outputs:type_name -> manta.shuffle.Output
+	2, // 5: manta.shuffle.Fetch.ref:type_name -> manta.shuffle.Ref
+	2, // 6: manta.shuffle.Fetch.release:type_name -> manta.shuffle.Ref
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_shuffle_proto_init() }
@@ -648,7 +822,7 @@ func file_shuffle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_shuffle_proto_rawDesc), len(file_shuffle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
