@@ -18,7 +18,7 @@
 //
 // The parts below this package know nothing of clusters: kernel is DuckDB, plan
 // turns DuckDB's plan into a tree and any part of the tree into SQL, dist decides
-// how the tree is distributed, split shares files among tasks, sqltext finds things
+// how the tree is distributed, regions what of it runs again, split shares files among tasks, sqltext finds things
 // in the query's own text.
 //
 // # Invariants
@@ -60,7 +60,12 @@
 // Of many errors that follow from one, the coordinator reports the cause: a lost
 // node before a failed task, and that before what others saw of it. A query that loses
 // a node starts again as another job, up to three times, while its client has seen no
-// row (restart.go); after that it fails with the node's name.
+// row (restart.go); after that it fails with the node's name. Package regions says what
+// runs again: outputs of stored edges that ended tasks have made, and that are whole on
+// nodes that are left, are handed over to the new job and read as if they were made
+// anew (takeover.go). What was still running begins again, also what had lost nothing:
+// it would wait for the rest. Whoever has read rows that a task may not make alike a
+// second time (dist.Stage.Stable) runs again with it, so no two versions of them meet.
 // Whatever the end, Job.Finish runs last: it waits for the tasks, and has each node
 // drop what it holds for the job.
 package planner

@@ -31,6 +31,19 @@ type surroundings struct {
 	exchange int64 // bytes of exchange memory of the smallest node
 }
 
+// choose gives an edge of the query's plan its mode. It is chosen once for all attempts that have the plan.
+func (r *run) choose(e *dist.Edge) choice {
+	c, ok := r.query.modes[e]
+	if !ok {
+		c = r.surroundings().choose(e, r.mode)
+		if r.query.modes == nil {
+			r.query.modes = map[*dist.Edge]choice{}
+		}
+		r.query.modes[e] = c
+	}
+	return c
+}
+
 func (r *run) surroundings() surroundings {
 	s := surroundings{nodes: len(r.nodes)}
 	for i, n := range r.nodes {
@@ -44,8 +57,8 @@ func (r *run) surroundings() surroundings {
 
 // choose gives an edge its mode. Rows for the client always stream. An edge that must take rows which nobody reads yet
 // never streams: it is stored, and what is stored can spill. Else auto takes the mode whose work is estimated to be least.
-// That a node may be lost speaks for no mode, since the query then starts again from its beginning in any of them. Concat
-// has no place in auto: it holds all of a task's output in memory.
+// That a node may be lost does not count: stored edges then save work, but few queries lose a node. Concat has no place in
+// auto: it holds all of a task's output in memory.
 func (s surroundings) choose(e *dist.Edge, asked shuffle.Mode) choice {
 	switch {
 	case e.To == nil:

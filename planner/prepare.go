@@ -32,10 +32,12 @@ type prepared struct {
 	setup    []string // session, and the statements that make the tables known to a connection
 	plan     *dist.Plan
 	files    map[string]dist.File
-	fallback string     // why the query runs as one task with its original text; empty when it is distributed
-	planned  string     // DuckDB's plan, empty when it cannot be written down
-	instead  *dist.Plan // how it would be distributed, for EXPLAIN, when it could be and is not
-	work     float64    // estimate of the bytes that it reads and that its joins give
+	fallback string                // why the query runs as one task with its original text; empty when it is distributed
+	planned  string                // DuckDB's plan, empty when it cannot be written down
+	instead  *dist.Plan            // how it would be distributed, for EXPLAIN, when it could be and is not
+	modes    map[*dist.Edge]choice // of the edges of plan; see run.choose
+	graph    *graph                // of plan; see run.graph
+	work     float64               // estimate of the bytes that it reads and that its joins give
 }
 
 // column names a fragment's column.

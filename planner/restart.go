@@ -14,32 +14,52 @@ import (
 // maxRestarts is how often a query that loses a node starts again.
 const maxRestarts = 3
 
-// again says whether the query, an attempt of which has ended with err, starts again: nil if so, else its error.
+// loss is why an attempt ended that lost a node, and what of the plan ran in the next one.
+type loss struct {
+	err      error
+	ran, all int // tasks; 0: it ran from the beginning
+}
+
+// again says whether the query, an attempt of which has ended with err, starts again: with the next attempt if so, else its
+// error.
 //
-// All stages of a query run at once and are connected by exchanges, so what starts again is all of it, on the nodes
-// that are left. A restart is another job: the old one has been ended everywhere, its traffic is refused, and the ids of
-// its exchanges mean nothing in the new one. It happens only while the client has seen no row.
-func (r *run) again(ctx context.Context, err error) error {
+// A restart is another job: the old one is ended everywhere, its traffic is refused, and the ids of its exchanges mean
+// nothing in the new one, which has only what was handed over to it; see takeOver. It happens only while the client has
+// seen no row.
+func (r *run) again(ctx context.Context, err error) (*attempt, error) {
 	if ctx.Err() == nil && r.secondLook(err) {
 		r.out.drop()
 		r.asWritten = err
-		return nil
+		return &attempt{}, nil
 	}
 	lost := r.lostNodes(ctx, err)
 	switch {
 	case r.asWritten != nil && !dataError.MatchString(err.Error()) && len(lost) == 0 && ctx.Err() == nil:
-		return r.withHistory(r.asWritten) // as it is written the query could not be run
+		return nil, r.withHistory(r.asWritten) // as it is written the query could not be run
 	case ctx.Err() != nil || len(lost) == 0 && !brokenStream(err):
-		return r.withHistory(err)
+		return nil, r.withHistory(err)
 	case r.out.opened:
-		return fmt.Errorf("planner: %sthe query cannot start again, for a part of its result was sent already; run it again: %w", nodesLost(lost), err)
+		return nil, fmt.Errorf("planner: %sthe query cannot start again, for a part of its result was sent already; run it again: %w", nodesLost(lost), err)
 	case len(r.lost) == maxRestarts:
-		return fmt.Errorf("planner: %sthe query is given up after %d restarts: %w", nodesLost(lost), maxRestarts, err)
+		return nil, fmt.Errorf("planner: %sthe query is given up after %d restarts: %w", nodesLost(lost), maxRestarts, err)
 	}
 	r.out.drop()
-	r.lost = append(r.lost, err)
-	r.service.config.log.Warn("query starts again", "job", r.job.ID(), "restart", len(r.lost), "error", err)
-	return nil
+	r.lost = append(r.lost, loss{err: err})
+	next := r.takeOver(ctx)
+	last := &r.lost[len(r.lost)-1]
+	if next.takenOver != nil {
+		last.ran, last.all = len(next.decision.Run), r.graph().plan.Tasks()
+	}
+	r.service.config.log.Warn("query starts again", "job", r.jobID(), "restart", len(r.lost), "tasks", last.ran, "of", last.all, "error", err)
+	return next, nil
+}
+
+// jobID is the attempt's job, if it has one.
+func (r *run) jobID() actors.JobID {
+	if r.job == nil {
+		return ""
+	}
+	return r.job.ID()
 }
 
 // withHistory is an error of an attempt with the reason for the restart before it, if there was one.
@@ -47,7 +67,7 @@ func (r *run) withHistory(err error) error {
 	if len(r.lost) == 0 || errors.Is(err, context.Canceled) || errors.Is(err, actors.ErrJobStopped) {
 		return err
 	}
-	return fmt.Errorf("%w (in a restart, after: %v)", err, r.lost[len(r.lost)-1])
+	return fmt.Errorf("%w (in a restart, after: %v)", err, r.lost[len(r.lost)-1].err)
 }
 
 // restartsText tells EXPLAIN ANALYZE of the attempts before the last one.
@@ -56,8 +76,12 @@ func (r *run) restartsText() string {
 	if r.asWritten != nil {
 		fmt.Fprintf(&b, "Run as it is written, after: %s.\n", strings.Split(message(r.asWritten, r.req.Sql), "\n")[0])
 	}
-	for _, err := range r.lost {
-		fmt.Fprintf(&b, "Started again: %s.\n", message(err, r.req.Sql))
+	for _, l := range r.lost {
+		what := "all of it"
+		if l.all > 0 {
+			what = fmt.Sprintf("%d of %s", l.ran, counted(l.all, "task"))
+		}
+		fmt.Fprintf(&b, "Started again, %s: %s.\n", what, message(l.err, r.req.Sql))
 	}
 	return b.String()
 }

@@ -86,7 +86,7 @@ func TestRestartsAreExplained(t *testing.T) {
 	lost := c.Embedded().Nodes[2].ID()
 	text, err := c.ExplainAnalyze(context.Background(), "SELECT k, count(*) FROM big GROUP BY k", Options{Tables: o.tables, ReplicateBytes: bytesOf(0)})
 	require.NoError(t, err)
-	require.Contains(t, text, "Started again: ")
+	require.Contains(t, text, "Started again, all of it: ")
 	require.Contains(t, text, string(lost))
 }
 

@@ -27,7 +27,7 @@ import (
 // stage to the client as they come, and ends the job in one way or another. The
 // order in which tasks work is not its business: a task that lacks input or
 // credit waits in its exchange, without a slot. A query that loses a node starts
-// again; see restart.go.
+// again; see restart.go and takeover.go.
 type run struct {
 	service *Service
 	req     *wire.QueryRequest
@@ -36,8 +36,8 @@ type run struct {
 	sending sync.Mutex // orders events: progress comes from other goroutines
 	started time.Time
 	out     outbox
-	columns []byte  // the result's schema, as the client knows it
-	lost    []error // why each attempt before this one ended, if it lost a node
+	columns []byte // the result's schema, as the client knows it
+	lost    []loss // of each attempt before this one that lost a node
 
 	asWritten error // of tasks, because of which the query runs as it is written
 
@@ -45,8 +45,11 @@ type run struct {
 }
 
 // attempt is one try to run the query. Each is a job of its own, so nothing of
-// one is visible in the next.
+// one is visible in the next, but what was handed over.
 type attempt struct {
+	*takenOver // nil: it runs from the beginning
+
+	cancel     context.CancelCauseFunc // of the job's context
 	nodes      []actors.NodeInfo
 	slots      []actors.NodeID // one for each slot, nodes taking turns
 	whole      actors.NodeInfo // the node of a query that is not distributed
@@ -59,10 +62,12 @@ type attempt struct {
 
 // stageTask is a task that has been submitted.
 type stageTask struct {
-	stage int
-	task  *actors.Task
-	stats *wire.TaskStats // once it has ended well
-	err   error
+	stage  int
+	index  int
+	served bool // it hands out what is kept
+	task   *actors.Task
+	stats  *wire.TaskStats // once it has ended well
+	err    error
 }
 
 func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServer[wire.QueryEvent]) (*run, error) {
@@ -89,30 +94,57 @@ func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServ
 
 // run runs the query until its end; ctx is the client's call.
 func (r *run) run(ctx context.Context) error {
-	for {
-		r.attempt = attempt{}
-		err := r.try(ctx)
-		if err == nil {
-			return nil
-		}
-		if err = r.again(ctx, err); err != nil {
+	for next := (&attempt{}); next != nil; {
+		r.attempt = *next
+		var err error
+		if next, err = r.try(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// try makes one attempt.
-func (r *run) try(ctx context.Context) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if r.job, err = r.service.node.NewJob(ctx, actors.JobSpec{Name: r.jobName()}); err != nil {
-		return err
+// try makes one attempt. If it fails, and the query starts again, it gives the next one.
+func (r *run) try(ctx context.Context) (next *attempt, err error) {
+	if r.job == nil {
+		begun, err := r.begin(ctx, nil)
+		if err != nil {
+			return r.again(ctx, err)
+		}
+		r.attempt = *begun
 	}
-	defer func() { r.job.Finish(err) }()
+	var failed error
+	defer func() {
+		r.job.Finish(failed)
+		r.cancel(nil)
+	}()
+	if failed = r.once(); failed == nil {
+		return nil, nil
+	}
+	return r.again(ctx, failed)
+}
+
+// jobGrace is how long the job of an attempt that lost a node is there for the next one to take over what it keeps.
+const jobGrace = taskGrace + settleFor + adoptWithin
+
+// begin makes the job of an attempt, in the place of the job of the one before, if there is one.
+func (r *run) begin(ctx context.Context, after *actors.Job) (*attempt, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &attempt{cancel: cancel}
+	var err error
+	if a.job, err = r.service.node.NewJob(ctx, actors.JobSpec{Name: r.jobName(), After: after, Grace: jobGrace}); err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	return a, nil
+}
+
+// once runs the attempt until its tasks have ended, and sends the end of the rows if it went well.
+func (r *run) once() error {
 	if err := r.prepareTasks(); err != nil {
 		return err
 	}
-	ended, err := r.submit(cancel)
+	ended, err := r.submit()
 	if hook := r.service.submitted; hook != nil {
 		hook(r)
 	}
@@ -120,7 +152,7 @@ func (r *run) try(ctx context.Context) (err error) {
 		err = r.deliver()
 	}
 	if err != nil {
-		cancel(err)
+		r.cancel(err)
 	}
 	<-ended
 	if err = r.firstFailure(err); err != nil {
@@ -153,6 +185,10 @@ func (r *run) jobName() string {
 func (r *run) prepareTasks() error {
 	if err := r.place(); err != nil {
 		return err
+	}
+	if r.takenOver != nil { // the plan stays, so that tasks do what they did before
+		r.partitions = r.query.plan.Partitions
+		return r.checkTasks()
 	}
 	began := time.Now()
 	var err error
@@ -217,7 +253,7 @@ func (r *run) place() error {
 
 // submit starts every task, as one gang. The channel is closed when all of them have ended;
 // the first that fails cancels the query.
-func (r *run) submit(cancel context.CancelCauseFunc) (ended <-chan struct{}, err error) {
+func (r *run) submit() (ended <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	defer func() {
@@ -239,14 +275,14 @@ func (r *run) submit(cancel context.CancelCauseFunc) (ended <-chan struct{}, err
 		return done, err
 	}
 	for i, task := range tasks {
-		r.tasks = append(r.tasks, &stageTask{stage: specs[i].stage, task: task})
+		r.tasks = append(r.tasks, &stageTask{stage: specs[i].stage, index: specs[i].index, served: specs[i].served, task: task})
 	}
 	progress := &progress{run: r, total: len(r.tasks)}
 	for _, t := range r.tasks {
 		all.Go(func() {
 			t.wait(r.job.Context())
 			if t.err != nil {
-				cancel(t.err)
+				r.cancel(t.err)
 			}
 			progress.ended()
 		})

@@ -90,7 +90,7 @@ func (r *run) explain(did map[int]*wire.StageStats) string {
 	}
 	fmt.Fprintf(&b, "Exchange mode %s, %s, %s.\n", r.mode, counted(len(r.nodes), "node"), counted(r.partitions, "partition"))
 	if plan != nil {
-		b.WriteString(dist.Explain(plan, func(e *dist.Edge) string { return r.surroundings().choose(e, r.mode).String() }, func(s *dist.Stage) []string { return taskLines(did[s.ID]) }))
+		b.WriteString(dist.Explain(plan, func(e *dist.Edge) string { return r.choose(e).String() }, func(s *dist.Stage) []string { return taskLines(did[s.ID]) }))
 	}
 	return b.String()
 }

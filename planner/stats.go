@@ -10,6 +10,7 @@ import (
 // QueryStats tells what a query did.
 type QueryStats struct {
 	Stages, Tasks int
+	TasksKept     int    // tasks that did not run again when the query started again, since what they had stored was kept
 	Distributed   bool   // false: the original SQL ran as one fragment on one node
 	Fallback      string // why it was not distributed
 	// ParallelScan is the share of the bytes of all scanned files that several tasks read, each its part.
@@ -60,7 +61,7 @@ func countersFromWire(c *wire.Counters) shuffle.Counters {
 
 func statsFromWire(s *wire.Stats) QueryStats {
 	q := QueryStats{
-		Stages: int(s.GetStages()), Tasks: int(s.GetTasks()),
+		Stages: int(s.GetStages()), Tasks: int(s.GetTasks()), TasksKept: int(s.GetTasksKept()),
 		Distributed: s.GetDistributed(), Fallback: s.GetFallback(), ParallelScan: s.GetParallelScan(),
 		Exchange:     countersFromWire(s.GetExchange()),
 		PeakExchange: s.GetPeakExchangeBytes(), PeakRSS: s.GetPeakRssBytes(),

@@ -72,6 +72,9 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 			r.abort(err)
 		}
 	}()
+	if r.task.Serve {
+		return r.serve()
+	}
 	if err := checkPins(r.task.Files); err != nil {
 		return nil, err
 	}
@@ -102,6 +105,32 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 			return nil, err
 		}
 		o.counters = c
+	}
+	return proto.Marshal(r.stats())
+}
+
+// serve hands out what a task has stored in an attempt before.
+func (r *stageRun) serve() ([]byte, error) {
+	for _, out := range r.task.Outputs {
+		edge, err := decodeEdge(out.Edge)
+		if err != nil {
+			return nil, err
+		}
+		o := &output{edge: edge.ID}
+		readers := make([]int, len(out.Readers))
+		for i, p := range out.Readers {
+			readers[i] = int(p)
+		}
+		if o.writer, err = r.service.shuffle.Serve(r.tc, edge, int(out.Producer), readers); err != nil {
+			return nil, err
+		}
+		r.outputs = append(r.outputs, o)
+	}
+	for _, o := range r.outputs {
+		var err error
+		if o.counters, err = o.writer.Close(); err != nil {
+			return nil, err
+		}
 	}
 	return proto.Marshal(r.stats())
 }
@@ -183,7 +212,7 @@ func (r *stageRun) openOutput(out *wire.Output, fragment *arrow.Schema) (*output
 		return nil, fmt.Errorf("planner: unknown route %v", out.Route)
 	}
 	o.writer, err = r.service.shuffle.Writer(r.tc, edge, int(out.Producer), shuffle.WriterOptions{
-		Columns: len(fields), Route: route, Schema: data,
+		Columns: len(fields), Route: route, Schema: data, Keep: true,
 	})
 	return o, err
 }
@@ -318,7 +347,7 @@ func (r *stageRun) stats() *wire.TaskStats {
 		st.Inputs = append(st.Inputs, &wire.EdgeCounters{Edge: i.edge, Counters: countersToWire(i.counters)})
 	}
 	for _, o := range r.outputs {
-		st.Outputs = append(st.Outputs, &wire.EdgeCounters{Edge: o.edge, Counters: countersToWire(o.counters)})
+		st.Outputs = append(st.Outputs, &wire.EdgeCounters{Edge: o.edge, Counters: countersToWire(o.counters), Kept: o.writer.Kept()})
 	}
 	return st
 }

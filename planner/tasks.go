@@ -20,12 +20,20 @@ import (
 // taskSpec is a stage task to be submitted.
 type taskSpec struct {
 	actors.TaskSpec
-	stage int
+	stage  int
+	index  int
+	served bool
 }
 
 // nodeOf is the node of one task of a stage: tasks of partitioned stages are
-// spread over all slots, and single stages take turns.
+// spread over all slots, and single stages take turns. One that does not run
+// again is where its rows are.
 func (r *run) nodeOf(s *dist.Stage, task int) actors.NodeID {
+	if r.takenOver != nil {
+		if node, ok := r.home(r.graph(), s, task); ok {
+			return node
+		}
+	}
 	if s.Tasks == 1 {
 		task = s.ID
 	}
@@ -34,7 +42,7 @@ func (r *run) nodeOf(s *dist.Stage, task int) actors.NodeID {
 
 // edge describes an exchange to the nodes.
 func (r *run) edge(e *dist.Edge) *shuffle.Edge {
-	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: r.surroundings().choose(e, r.mode).mode}
+	out := &shuffle.Edge{Job: r.job.ID(), ID: uint32(e.ID), Mode: r.choose(e).mode}
 	for i := range e.From.Tasks {
 		if e.Writes(i) {
 			out.Producers = append(out.Producers, r.nodeOf(e.From, i))
@@ -74,11 +82,14 @@ func (r *run) specs() ([]taskSpec, error) {
 			if err != nil {
 				return nil, err
 			}
+			if task == nil {
+				continue
+			}
 			arg, err := proto.Marshal(task)
 			if err != nil {
 				return nil, fmt.Errorf("planner: stage task: %w", err)
 			}
-			out = append(out, taskSpec{stage: s.ID, TaskSpec: actors.TaskSpec{
+			out = append(out, taskSpec{stage: s.ID, index: i, served: task.Serve, TaskSpec: actors.TaskSpec{
 				Name: fmt.Sprintf("stage %d task %d", s.ID, i), Func: stageFunc, Arg: arg, Node: r.nodeOf(s, i),
 			}})
 		}
@@ -86,8 +97,11 @@ func (r *run) specs() ([]taskSpec, error) {
 	return out, nil
 }
 
-// stageTask describes one task of a stage.
+// stageTask describes one task of a stage, or is nil if it has nothing to do.
 func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
+	if !r.takenOver.runs(s, i) {
+		return r.servingTask(s, i)
+	}
 	q := r.query
 	f, err := s.Fragment(i, q.fragmentNames(string(r.job.ID()), i), q.plan.Partitions)
 	if err != nil {
@@ -116,16 +130,40 @@ func (r *run) stageTask(s *dist.Stage, i int) (*wire.StageTask, error) {
 	return task, nil
 }
 
+// servingTask describes one that hands out what a task of a stage has stored, to those who read it in this attempt.
+func (r *run) servingTask(s *dist.Stage, i int) (*wire.StageTask, error) {
+	task := &wire.StageTask{Stage: uint32(s.ID), Index: uint32(i), Serve: true}
+	g := r.graph()
+	for _, o := range r.decision.Serve {
+		e := g.edges[o.Edge]
+		if e.From != s || o.Task != i {
+			continue
+		}
+		edge, err := r.edge(e).MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		out := &wire.Output{Edge: edge, Producer: uint32(producer(e, i))}
+		for reader := range e.To.Tasks {
+			if r.runs(e.To, reader) {
+				out.Readers = append(out.Readers, uint32(reader))
+			}
+		}
+		task.Outputs = append(task.Outputs, out)
+	}
+	if len(task.Outputs) == 0 {
+		return nil, nil
+	}
+	return task, nil
+}
+
 // output describes an edge to the task that writes it.
-func (r *run) output(e *dist.Edge, f *dist.Fragment, producer int) (*wire.Output, error) {
+func (r *run) output(e *dist.Edge, f *dist.Fragment, task int) (*wire.Output, error) {
 	edge, err := r.edge(e).MarshalBinary()
 	if err != nil {
 		return nil, err
 	}
-	out := &wire.Output{Edge: edge, Producer: uint32(producer), Route: wire.RouteKind_TO}
-	if e.Source > 0 {
-		out.Producer = 0 // the edge's only one
-	}
+	out := &wire.Output{Edge: edge, Producer: uint32(producer(e, task)), Route: wire.RouteKind_TO}
 	for _, c := range e.Keep {
 		out.Columns = append(out.Columns, uint32(c))
 	}
@@ -135,7 +173,7 @@ func (r *run) output(e *dist.Edge, f *dist.Fragment, producer int) (*wire.Output
 	case dist.Broadcast:
 		out.Route = wire.RouteKind_TO_ALL
 	case dist.Forward:
-		out.Partition = uint32(producer)
+		out.Partition = uint32(task)
 	case dist.Gather, dist.Pin: // to partition 0
 	}
 	return out, nil
@@ -224,11 +262,14 @@ func (r *run) wholeTypes(conn *kernel.Conn) []string {
 // finished sums up what the query's tasks did.
 func (r *run) finished() *wire.Finished {
 	st := &wire.Stats{
-		Stages: 1, Tasks: uint32(len(r.tasks)), Distributed: r.query.plan != nil, Fallback: r.query.fallback,
+		Stages: 1, Distributed: r.query.plan != nil, Fallback: r.query.fallback,
 		PlanNanos: int64(r.planTime), ElapsedNanos: int64(time.Since(r.started)), Restarts: uint32(len(r.lost)),
 	}
 	if p := r.query.plan; p != nil {
 		st.Stages = uint32(len(p.Stages))
+		if r.takenOver != nil {
+			st.TasksKept = uint32(r.graph().plan.Tasks() - len(r.decision.Run))
+		}
 		st.ParallelScan = p.ParallelScan(func(path string) int64 { return r.query.files[path].Bytes() })
 	}
 	var sum shuffle.Counters
@@ -236,6 +277,10 @@ func (r *run) finished() *wire.Finished {
 	stages := map[int]*wire.StageStats{}
 	spilled, stalls := meter{}, meter{}
 	for _, t := range r.tasks {
+		if !t.served {
+			st.Tasks++
+		}
+		t.stats.Index, t.stats.Served = uint32(t.index), t.served
 		spilled.look(t.stats.Node, t.stats.StoreSpilledBefore, t.stats.StoreSpilledAfter)
 		stalls.look(t.stats.Node, t.stats.StallsBefore, t.stats.StallsAfter)
 		for _, o := range t.stats.Outputs {
@@ -293,7 +338,11 @@ func taskLines(s *wire.StageStats) []string {
 		return nil
 	}
 	var lines []string
-	for i, t := range s.Tasks {
+	for _, t := range s.Tasks {
+		if t.Served {
+			lines = append(lines, fmt.Sprintf("task %d on %s: ran before, what it stored is kept", t.Index, t.Node))
+			continue
+		}
 		var credit, input time.Duration
 		var bytes int64
 		for _, o := range t.Outputs {
@@ -304,7 +353,7 @@ func taskLines(s *wire.StageStats) []string {
 			input += time.Duration(in.Counters.InputWaitNanos)
 		}
 		line := fmt.Sprintf("task %d on %s: %v, %d rows out, %d bytes sent, waited %v for input and %v for credit",
-			i, t.Node, time.Duration(t.ElapsedNanos).Round(time.Millisecond), t.RowsOut, bytes,
+			t.Index, t.Node, time.Duration(t.ElapsedNanos).Round(time.Millisecond), t.RowsOut, bytes,
 			input.Round(time.Millisecond), credit.Round(time.Millisecond))
 		if t.ClosedEarly {
 			line += ", closed early"

@@ -33,6 +33,12 @@
 // read in step. Should a job stand still all the same, the watchdog counts it, and has its full writers park too, the
 // smallest first (watchdog.go); on planned edges its counter stays 0.
 //
+// # Kept outputs
+//
+// A writer of these modes may ask that its output be kept beyond its reading (kept.go): until the job ends, or its node's
+// store is short of memory and it was read. Adopt hands what is whole over to another job, and Serve hands it out there
+// (adopt.go), to readers that may be elsewhere. Each reader has a hold of its own on an object, the job another one.
+//
 // # Invariants
 //
 //   - The memory of queues, granted credit, fetched blocks and writers' buffers stays within Config.MemoryLimit, but for a

@@ -226,18 +226,19 @@ func (s *Service) move(from, to *job, key fileKey) bool {
 		return false
 	}
 	to.mu.Lock()
-	ended := to.ended
-	if !ended {
+	// A writer that is there already means that the order comes late, and nobody waits for it any more.
+	moved := !to.ended && to.kept[key] == nil && to.files[key] == nil
+	if moved {
 		to.kept[key] = k
 		if file != nil {
 			to.files[key] = file
 		}
 	}
 	to.mu.Unlock()
-	if ended {
+	if !moved {
 		k.discard()
 	}
-	return !ended
+	return moved
 }
 
 // changeOwner moves the objects and the file to another job. No reader of the old one may be left.

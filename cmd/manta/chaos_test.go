@@ -47,7 +47,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	c := startProcesses(t, 2)
-	restarts, slowest := 0, time.Duration(0)
+	restarts, kept, again, slowest := 0, 0, 0, time.Duration(0)
 	for n, k := range cases {
 		about := fmt.Sprintf("q%d in mode %s", k.query, k.mode)
 		rule, err := duck.Rule(context.Background(), k.query, texts[k.query-1])
@@ -73,6 +73,9 @@ func TestKilledAtAnyTime(t *testing.T) {
 		took, stats := ask()
 		require.NoError(t, <-killed)
 		restarts += stats.Restarts
+		if stats.Restarts > 0 {
+			kept, again = kept+stats.TasksKept, again+stats.Tasks
+		}
 		slowest = max(slowest, took)
 		require.LessOrEqual(t, stats.Restarts, 1, about)
 		require.Equal(t, -1, victim.wait(t))
@@ -85,7 +88,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 		c.workers[n%2] = again
 		c.waitEmpty(t)
 	}
-	t.Logf("%d kills, %d restarts, the slowest query took %v", len(cases), restarts, slowest)
+	t.Logf("%d kills, %d restarts, in which %d tasks ran again and %d were kept, the slowest query took %v", len(cases), restarts, again, kept, slowest)
 }
 
 // chaosCase is a query of TPC-H in a mode.

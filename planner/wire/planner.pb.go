@@ -597,6 +597,7 @@ type Stats struct {
 	ParallelScan      float64                `protobuf:"fixed64,11,opt,name=parallel_scan,json=parallelScan,proto3" json:"parallel_scan,omitempty"`
 	Restarts          uint32                 `protobuf:"varint,12,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	Stalls            int64                  `protobuf:"varint,13,opt,name=stalls,proto3" json:"stalls,omitempty"`
+	TasksKept         uint32                 `protobuf:"varint,14,opt,name=tasks_kept,json=tasksKept,proto3" json:"tasks_kept,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -722,6 +723,13 @@ func (x *Stats) GetStalls() int64 {
 	return 0
 }
 
+func (x *Stats) GetTasksKept() uint32 {
+	if x != nil {
+		return x.TasksKept
+	}
+	return 0
+}
+
 type StageStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stage         uint32                 `protobuf:"varint,1,opt,name=stage,proto3" json:"stage,omitempty"`
@@ -789,8 +797,10 @@ type TaskStats struct {
 	StoreSpilledBefore int64 `protobuf:"varint,10,opt,name=store_spilled_before,json=storeSpilledBefore,proto3" json:"store_spilled_before,omitempty"`
 	StoreSpilledAfter  int64 `protobuf:"varint,11,opt,name=store_spilled_after,json=storeSpilledAfter,proto3" json:"store_spilled_after,omitempty"`
 	// The same of the times that a job stood still on the node.
-	StallsBefore  int64 `protobuf:"varint,12,opt,name=stalls_before,json=stallsBefore,proto3" json:"stalls_before,omitempty"`
-	StallsAfter   int64 `protobuf:"varint,13,opt,name=stalls_after,json=stallsAfter,proto3" json:"stalls_after,omitempty"`
+	StallsBefore  int64  `protobuf:"varint,12,opt,name=stalls_before,json=stallsBefore,proto3" json:"stalls_before,omitempty"`
+	StallsAfter   int64  `protobuf:"varint,13,opt,name=stalls_after,json=stallsAfter,proto3" json:"stalls_after,omitempty"`
+	Index         uint32 `protobuf:"varint,14,opt,name=index,proto3" json:"index,omitempty"`   // the task's number in its stage
+	Served        bool   `protobuf:"varint,15,opt,name=served,proto3" json:"served,omitempty"` // it only handed out what was kept
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -916,10 +926,25 @@ func (x *TaskStats) GetStallsAfter() int64 {
 	return 0
 }
 
+func (x *TaskStats) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *TaskStats) GetServed() bool {
+	if x != nil {
+		return x.Served
+	}
+	return false
+}
+
 type EdgeCounters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Edge          uint32                 `protobuf:"varint,1,opt,name=edge,proto3" json:"edge,omitempty"`
 	Counters      *Counters              `protobuf:"bytes,2,opt,name=counters,proto3" json:"counters,omitempty"`
+	Kept          bool                   `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"` // all rows are stored and kept on the writer's node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -966,6 +991,13 @@ func (x *EdgeCounters) GetCounters() *Counters {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *EdgeCounters) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 type Counters struct {
@@ -1101,9 +1133,10 @@ type StageTask struct {
 	Setup         []string               `protobuf:"bytes,4,rep,name=setup,proto3" json:"setup,omitempty"`  // statements to run before, on the task's own connection
 	Inputs        []*Input               `protobuf:"bytes,5,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*Output              `protobuf:"bytes,6,rep,name=outputs,proto3" json:"outputs,omitempty"`
-	Files         []*FilePin             `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"`  // refuse to run when one of these has changed
-	Types         []string               `protobuf:"bytes,8,rep,name=types,proto3" json:"types,omitempty"`  // DuckDB types of the fragment's columns; none: ask DuckDB
-	Whole         bool                   `protobuf:"varint,9,opt,name=whole,proto3" json:"whole,omitempty"` // the query as it is written, in the instance that uses several threads
+	Files         []*FilePin             `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"`   // refuse to run when one of these has changed
+	Types         []string               `protobuf:"bytes,8,rep,name=types,proto3" json:"types,omitempty"`   // DuckDB types of the fragment's columns; none: ask DuckDB
+	Serve         bool                   `protobuf:"varint,10,opt,name=serve,proto3" json:"serve,omitempty"` // hand out what this task has stored before, and nothing else
+	Whole         bool                   `protobuf:"varint,9,opt,name=whole,proto3" json:"whole,omitempty"`  // the query as it is written, in the instance that uses several threads
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1194,6 +1227,13 @@ func (x *StageTask) GetTypes() []string {
 	return nil
 }
 
+func (x *StageTask) GetServe() bool {
+	if x != nil {
+		return x.Serve
+	}
+	return false
+}
+
 func (x *StageTask) GetWhole() bool {
 	if x != nil {
 		return x.Whole
@@ -1277,8 +1317,9 @@ type Output struct {
 	Producer      uint32                 `protobuf:"varint,2,opt,name=producer,proto3" json:"producer,omitempty"`
 	Columns       []uint32               `protobuf:"varint,3,rep,packed,name=columns,proto3" json:"columns,omitempty"` // columns of the fragment that are sent, in order
 	Route         RouteKind              `protobuf:"varint,4,opt,name=route,proto3,enum=manta.planner.RouteKind" json:"route,omitempty"`
-	Column        uint32                 `protobuf:"varint,5,opt,name=column,proto3" json:"column,omitempty"`       // BY_COLUMN: the fragment's column that holds the partition number
-	Partition     uint32                 `protobuf:"varint,6,opt,name=partition,proto3" json:"partition,omitempty"` // TO
+	Column        uint32                 `protobuf:"varint,5,opt,name=column,proto3" json:"column,omitempty"`          // BY_COLUMN: the fragment's column that holds the partition number
+	Partition     uint32                 `protobuf:"varint,6,opt,name=partition,proto3" json:"partition,omitempty"`    // TO
+	Readers       []uint32               `protobuf:"varint,7,rep,packed,name=readers,proto3" json:"readers,omitempty"` // with serve: the partitions that are read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1353,6 +1394,13 @@ func (x *Output) GetPartition() uint32 {
 		return x.Partition
 	}
 	return 0
+}
+
+func (x *Output) GetReaders() []uint32 {
+	if x != nil {
+		return x.Readers
+	}
+	return nil
 }
 
 type FilePin struct {
@@ -1463,7 +1511,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x05stats\x18\x01 \x01(\v2\x14.manta.planner.StatsR\x05stats\x12\x18\n" +
 	"\aexplain\x18\x02 \x01(\tR\aexplain\"\"\n" +
 	"\fExplainReply\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"\xcc\x03\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\xeb\x03\n" +
 	"\x05Stats\x12\x16\n" +
 	"\x06stages\x18\x01 \x01(\rR\x06stages\x12\x14\n" +
 	"\x05tasks\x18\x02 \x01(\rR\x05tasks\x12 \n" +
@@ -1479,11 +1527,13 @@ const file_planner_proto_rawDesc = "" +
 	" \x03(\v2\x19.manta.planner.StageStatsR\x05stage\x12#\n" +
 	"\rparallel_scan\x18\v \x01(\x01R\fparallelScan\x12\x1a\n" +
 	"\brestarts\x18\f \x01(\rR\brestarts\x12\x16\n" +
-	"\x06stalls\x18\r \x01(\x03R\x06stalls\"R\n" +
+	"\x06stalls\x18\r \x01(\x03R\x06stalls\x12\x1d\n" +
+	"\n" +
+	"tasks_kept\x18\x0e \x01(\rR\ttasksKept\"R\n" +
 	"\n" +
 	"StageStats\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12.\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\x93\x04\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x18.manta.planner.TaskStatsR\x05tasks\"\xc1\x04\n" +
 	"\tTaskStats\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12#\n" +
 	"\relapsed_nanos\x18\x02 \x01(\x03R\felapsedNanos\x12#\n" +
@@ -1498,10 +1548,13 @@ const file_planner_proto_rawDesc = "" +
 	" \x01(\x03R\x12storeSpilledBefore\x12.\n" +
 	"\x13store_spilled_after\x18\v \x01(\x03R\x11storeSpilledAfter\x12#\n" +
 	"\rstalls_before\x18\f \x01(\x03R\fstallsBefore\x12!\n" +
-	"\fstalls_after\x18\r \x01(\x03R\vstallsAfter\"W\n" +
+	"\fstalls_after\x18\r \x01(\x03R\vstallsAfter\x12\x14\n" +
+	"\x05index\x18\x0e \x01(\rR\x05index\x12\x16\n" +
+	"\x06served\x18\x0f \x01(\bR\x06served\"k\n" +
 	"\fEdgeCounters\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\rR\x04edge\x123\n" +
-	"\bcounters\x18\x02 \x01(\v2\x17.manta.planner.CountersR\bcounters\"\xf2\x02\n" +
+	"\bcounters\x18\x02 \x01(\v2\x17.manta.planner.CountersR\bcounters\x12\x12\n" +
+	"\x04kept\x18\x03 \x01(\bR\x04kept\"\xf2\x02\n" +
 	"\bCounters\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x03R\x04rows\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x18\n" +
@@ -1517,7 +1570,7 @@ const file_planner_proto_rawDesc = "" +
 	"\x10input_wait_nanos\x18\n" +
 	" \x01(\x03R\x0einputWaitNanos\x12\x1f\n" +
 	"\vpeak_queued\x18\v \x01(\x03R\n" +
-	"peakQueued\"\x98\x02\n" +
+	"peakQueued\"\xae\x02\n" +
 	"\tStageTask\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x10\n" +
@@ -1527,19 +1580,22 @@ const file_planner_proto_rawDesc = "" +
 	"\aoutputs\x18\x06 \x03(\v2\x15.manta.planner.OutputR\aoutputs\x12,\n" +
 	"\x05files\x18\a \x03(\v2\x16.manta.planner.FilePinR\x05files\x12\x14\n" +
 	"\x05types\x18\b \x03(\tR\x05types\x12\x14\n" +
+	"\x05serve\x18\n" +
+	" \x01(\bR\x05serve\x12\x14\n" +
 	"\x05whole\x18\t \x01(\bR\x05whole\"c\n" +
 	"\x05Input\x12\x12\n" +
 	"\x04view\x18\x01 \x01(\tR\x04view\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\fR\x04edge\x12\x1c\n" +
 	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x14\n" +
-	"\x05types\x18\x04 \x03(\tR\x05types\"\xb8\x01\n" +
+	"\x05types\x18\x04 \x03(\tR\x05types\"\xd2\x01\n" +
 	"\x06Output\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\fR\x04edge\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\rR\bproducer\x12\x18\n" +
 	"\acolumns\x18\x03 \x03(\rR\acolumns\x12.\n" +
 	"\x05route\x18\x04 \x01(\x0e2\x18.manta.planner.RouteKindR\x05route\x12\x16\n" +
 	"\x06column\x18\x05 \x01(\rR\x06column\x12\x1c\n" +
-	"\tpartition\x18\x06 \x01(\rR\tpartition\"X\n" +
+	"\tpartition\x18\x06 \x01(\rR\tpartition\x12\x18\n" +
+	"\areaders\x18\a \x03(\rR\areaders\"X\n" +
 	"\aFilePin\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12%\n" +
