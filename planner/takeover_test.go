@@ -3,6 +3,8 @@ package planner
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,4 +144,48 @@ func TestTakeOverNeedsNoPlace(t *testing.T) {
 	for range cap(errs) {
 		require.NoError(t, <-errs)
 	}
+}
+
+// A node is lost while what it keeps is being read, at any moment of that, and another one while that is made up for.
+func TestLostWhileRead(t *testing.T) {
+	o := newOracle(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	kept, restarts := 0, 0
+	for _, mode := range storing {
+		for _, q := range chained[1:3] {
+			c := cluster(t, Config{Nodes: 5, CPUs: 1, Memory: 256 << 20, batchRows: 20})
+			var losing sync.WaitGroup
+			losses := 2
+			headOf(c).submitted = func(r *run) {
+				if losses == 0 {
+					return
+				}
+				losses--
+				whole := rnd.IntN(2) == 0 // first, or while they are made
+				for _, k := range r.tasks {
+					for end := time.Now().Add(time.Minute); whole && len(r.query.plan.Stages[k.stage].Inputs) == 0 && k.task.State() != actors.TaskSucceeded; time.Sleep(time.Millisecond) {
+						if time.Now().After(end) {
+							t.Errorf("task %d of stage %d has not ended", k.index, k.stage)
+							return
+						}
+					}
+				}
+				losing.Wait()
+				after := time.Duration(rnd.IntN(80)) * time.Millisecond
+				losing.Go(func() {
+					time.Sleep(after)
+					lose(t, c)
+				})
+			}
+			want := o.answer(t, q.sql)
+			got, stats := query(t, c, q.sql, Options{Tables: o.tables, Shuffle: mode, ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
+			requireSame(t, want, got, false, q.sql)
+			losing.Wait()
+			kept, restarts = kept+stats.TasksKept, restarts+stats.Restarts
+			requireEmpty(t, c)
+		}
+	}
+	t.Logf("%d restarts, %d tasks kept in the last ones", restarts, kept)
 }
