@@ -158,7 +158,7 @@ func TestLostWhileRead(t *testing.T) {
 	kept, restarts := 0, 0
 	for _, mode := range storing {
 		for _, q := range chained[1:3] {
-			c := cluster(t, Config{Nodes: 5, CPUs: 1, Memory: 256 << 20, batchRows: 20})
+			c := cluster(t, Config{Nodes: 5, CPUs: 1, Memory: 256 << 20, BatchRows: 20})
 			var losing sync.WaitGroup
 			losses := 2
 			headOf(c).submitted = func(r *run) {
