@@ -19,7 +19,7 @@ import (
 
 // A hash shuffle of 8 INT64 columns in batches of 2,048 rows: two producers, few partitions or many, on one node or on two.
 func BenchmarkShuffle(b *testing.B) {
-	for _, partitions := range []int{4, 1024} {
+	for _, partitions := range []int{16, 1024} {
 		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) { benchmarkShuffle(b, partitions) })
 	}
 }

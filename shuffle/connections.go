@@ -90,5 +90,5 @@ func (s *Service) forget(w *wire) {
 
 // serveLink receives the streaming channels of one node.
 func (s *Service) serveLink(w *wire, from actors.NodeID) {
-	(&inbound{s: s, wire: w, from: from}).run()
+	(&inbound{s: s, wire: w, from: from, answers: newAnswers()}).run()
 }

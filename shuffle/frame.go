@@ -3,7 +3,6 @@ package shuffle
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"sync/atomic"
 
 	"manta/objectstore/block"
@@ -78,13 +77,6 @@ type outgoing struct {
 	block *shared // held, or nil
 }
 
-// chain adds the sum of one more block to that of a channel's blocks so far.
-func chain(sum, block uint32) uint32 {
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], block)
-	return crc32.Update(sum, castagnoli, b[:])
-}
-
 // shared is a block in memory that several may use: freed with its last user.
 type shared struct {
 	parts [][]byte // one after another
@@ -107,11 +99,15 @@ func shareGathered(g *block.Gathered) *shared {
 }
 
 // checksum is that of the whole block.
-func (s *shared) checksum() (sum uint32) {
-	for _, p := range s.parts {
-		sum = crc32.Update(sum, castagnoli, p)
+func (s *shared) checksum() uint32 {
+	if len(s.parts) == 1 {
+		return sumOf(s.parts[0])
 	}
-	return sum
+	var d digest
+	for _, p := range s.parts {
+		d.add(p)
+	}
+	return d.sum()
 }
 
 func (s *shared) release() {

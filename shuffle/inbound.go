@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -18,7 +19,7 @@ type inbound struct {
 	wire *wire
 	from actors.NodeID
 
-	sendMu sync.Mutex // one send at a time
+	answers *answers
 
 	ports map[uint32]*port // owned by run
 }
@@ -35,6 +36,9 @@ type port struct {
 
 // run demultiplexes the connection. It waits for nothing but bytes: what arrives was granted, so there is room.
 func (in *inbound) run() {
+	done := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() { in.answers.send(in.wire, done) })
 	err := in.loop()
 	why := fmt.Errorf("%w: node %s: connection ended", ErrPeer, in.from)
 	if err != nil {
@@ -43,9 +47,11 @@ func (in *inbound) run() {
 	for _, p := range in.ports {
 		p.queue.lost(p.producer, p, why)
 	}
+	// A peer that breaks the protocol may not read either.
+	_ = in.wire.conn.SetDeadline(time.Now().Add(time.Second))
+	close(done)
+	sending.Wait()
 	if err != nil {
-		in.sendMu.Lock()
-		defer in.sendMu.Unlock()
 		in.wire.refuse(err)
 	}
 }
@@ -137,8 +143,10 @@ func (p *port) data(f *frame) error {
 	}
 	mem := p.in.s.mem
 	block := mem.Allocate(int(f.size))
-	var sum uint32
-	err = p.in.wire.readBlock(block, &sum)
+	digest := &p.in.wire.sum
+	digest.reset()
+	err = p.in.wire.readBlock(block, digest)
+	sum := digest.sum()
 	switch {
 	case err != nil:
 		mem.Free(block)
@@ -165,18 +173,11 @@ func (p *port) corrupt(what string) error {
 func (p *port) node() actors.NodeID { return p.in.from }
 
 func (p *port) grant(g credit.Grant) {
-	p.in.send(outgoing{f: frame{kind: frameGrant, channel: p.n, a: uint64(g.Total), b: uint64(g.Consumed), c: uint64(g.Window)}})
+	p.in.answers.put(outgoing{f: frame{kind: frameGrant, channel: p.n, a: uint64(g.Total), b: uint64(g.Consumed), c: uint64(g.Window)}})
 }
 
-func (p *port) closed() { p.in.send(outgoing{f: frame{kind: frameClosed, channel: p.n}}) }
+func (p *port) closed() { p.in.answers.put(outgoing{f: frame{kind: frameClosed, channel: p.n}}) }
 
 func (p *port) failed(err error) {
-	p.in.send(outgoing{f: frame{kind: frameFail, channel: p.n}, text: encodeFailure(err)})
-}
-
-// send sends a small frame; the other end always reads. If the connection is broken, run ends too and tells the queues.
-func (in *inbound) send(o outgoing) {
-	in.sendMu.Lock()
-	defer in.sendMu.Unlock()
-	_ = in.wire.send(o)
+	p.in.answers.put(outgoing{f: frame{kind: frameFail, channel: p.n}, text: encodeFailure(err)})
 }

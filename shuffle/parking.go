@@ -23,17 +23,18 @@ import (
 // induction from the scans upwards every task goes on.
 type parking struct {
 	file  *spillFile  // of this writer; nil before it is needed
-	since time.Time   // when the jam was first seen; zero: there is none
+	since time.Time   // when what readers had taken was noted last
 	next  time.Time   // when to look again; zero: nobody waits
 	alarm *time.Timer // wakes the writer to do so; nil before it is needed
 	lanes []credit.Lane
 }
 
-// jamPatience is how long a jam must last: one that a busy processor explains passes.
-const jamPatience = 300 * time.Millisecond
-
-// jamLook is how often a writer that waits looks for a jam: that takes a look at every lane.
-const jamLook = 30 * time.Millisecond
+const (
+	// jamPatience is over how long readers are compared: what a busy processor explains passes.
+	jamPatience = 150 * time.Millisecond
+	// jamLook is how often a writer that waits looks for a jam: that takes a look at every lane. Most waits are over before.
+	jamLook = 30 * time.Millisecond
+)
 
 // parkedPiece is a block of a lane on disk.
 type parkedPiece struct {
@@ -44,27 +45,26 @@ type parkedPiece struct {
 
 // calm ends the watch over a jam, since the writer goes on.
 func (k *parking) calm() {
-	if k.next.IsZero() {
-		return
+	if !k.next.IsZero() {
+		k.next = time.Time{}
+		k.alarm.Stop()
 	}
-	k.since, k.next = time.Time{}, time.Time{}
-	k.alarm.Stop()
 }
 
 // due says whether a writer that is about to wait should look for a jam, and sees to it that it wakes when it next should.
 func (k *parking) due(wake chan struct{}) bool {
 	now := time.Now()
-	if !k.next.IsZero() && now.Before(k.next) {
+	first := k.next.IsZero()
+	if !first && now.Before(k.next) {
 		return false
 	}
-	first := k.next.IsZero()
 	k.next = now.Add(jamLook)
 	if k.alarm == nil {
 		k.alarm = time.AfterFunc(jamLook, func() { poke(wake) })
 	} else {
 		k.alarm.Reset(jamLook)
 	}
-	return !first // most waits are over before that
+	return !first
 }
 
 // jammed says whether it is time to park.
@@ -80,17 +80,16 @@ func (s *streamSink) jammed() bool {
 		n.Idle = !n.Shut && l.empty() && l.ch.idle()
 		k.lanes = append(k.lanes, n)
 	}
-	switch {
-	case !credit.Jammed(k.lanes):
-		k.since = time.Time{}
+	if !credit.Jammed(k.lanes) || time.Since(k.since) < jamPatience {
 		return false
-	case len(s.behind()) > 0:
+	}
+	if len(s.behind()) > 0 {
 		return true
-	case k.since.IsZero() || time.Since(k.since) >= jamPatience: // a new jam, or one in which every reader took enough
-		k.since = time.Now()
-		for i := range s.lanes {
-			s.lanes[i].taken = s.lanes[i].ch.taken()
-		}
+	}
+	// Every reader took enough since. From now on, perhaps not.
+	k.since = time.Now()
+	for i := range s.lanes {
+		s.lanes[i].taken = s.lanes[i].ch.taken()
 	}
 	return false
 }
@@ -103,15 +102,26 @@ const farBehind = 8
 
 // behind is the stalled lanes of readers that are far behind in a jam, now or before; most of what waits first.
 func (s *streamSink) behind() []int {
-	late := !s.parking.since.IsZero() && time.Since(s.parking.since) >= jamPatience
 	most := int64(0)
 	for i := range s.lanes {
 		most = max(most, s.lanes[i].progress())
 	}
-	var lanes []int
+	return s.stalled(func(l *lane) bool { return l.parked.len() > 0 || l.progress() == 0 || l.progress() < most/farBehind })
+}
+
+// late is the stalled lanes whose readers were far behind in a jam before, and have not taken yet what was parked then. They need
+// not keep others waiting once more to be parked again.
+func (s *streamSink) late() []int {
+	if s.parking.file == nil {
+		return nil
+	}
+	return s.stalled(func(l *lane) bool { return l.parked.len() > 0 })
+}
+
+// stalled is the stalled lanes that are such; most of what waits first.
+func (s *streamSink) stalled(such func(*lane) bool) (lanes []int) {
 	for i := range s.lanes {
-		l := &s.lanes[i]
-		if l.stalled() && (l.parked.len() > 0 || late && (l.progress() == 0 || l.progress() < most/farBehind)) {
+		if l := &s.lanes[i]; l.stalled() && such(l) {
 			lanes = append(lanes, i)
 		}
 	}
@@ -119,7 +129,7 @@ func (s *streamSink) behind() []int {
 	return lanes
 }
 
-// progress is the bytes that the reader took since the jam began.
+// progress is the bytes that the reader took since that was noted last.
 func (l *lane) progress() int64 { return l.ch.taken() - l.taken }
 
 // held is the bytes in memory that wait.
@@ -219,8 +229,8 @@ func (s *streamSink) sendParked(l *lane) (bool, error) {
 	s.w.n.BytesCopied += p.ref.Size
 	free := func() { s.w.s.mem.Free(data) }
 	if l.queue == nil {
-		l.sum = chain(l.sum, p.ref.Crc)
-		return true, l.far.sendBlock(seq, share(data, free), p.ref.Crc)
+		l.sum = chain(l.sum, p.ref.Sum)
+		return true, l.far.sendBlock(seq, share(data, free), p.ref.Sum)
 	}
 	ok, err = l.queue.admit(s.producer, l.ch, seq, p.ref.Size)
 	if err != nil || !ok {

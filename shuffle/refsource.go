@@ -3,7 +3,6 @@ package shuffle
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -216,7 +215,7 @@ func (s *refSource) localRange(q queuedRef) (fetched, error) {
 		return fetched{}, err
 	}
 	data := hold.parts[0]
-	if q.ref.GetCrc() != 0 && crc32.Checksum(data, castagnoli) != q.ref.GetCrc() {
+	if q.ref.GetSum() != 0 && sumOf(data) != q.ref.GetSum() {
 		hold.release()
 		return fetched{}, corruptRange(q.ref)
 	}
@@ -228,7 +227,7 @@ func (s *refSource) localRange(q queuedRef) (fetched, error) {
 func (s *refSource) farBlock(q queuedRef) (fetched, error) {
 	var data []byte
 	var at int64
-	var sum uint32
+	var sum digest
 	err := s.far.fetch(q, func(w *wire, n int64) error {
 		if data == nil { // not before there is an answer
 			data = s.r.s.mem.Allocate(int(q.ref.GetSize()))
@@ -237,7 +236,7 @@ func (s *refSource) farBlock(q queuedRef) (fetched, error) {
 		at += n
 		return w.readBlock(part, &sum)
 	})
-	if err == nil && q.ref.GetCrc() != 0 && sum != q.ref.GetCrc() {
+	if err == nil && q.ref.GetSum() != 0 && sum.sum() != q.ref.GetSum() {
 		err = corruptRange(q.ref)
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package shuffle
 import (
 	"bufio"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"sync/atomic"
@@ -14,8 +13,6 @@ import (
 	"manta/objectstore/block"
 	"manta/shuffle/shufflepb"
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // spillFile is one producer's file, of disk mode or of a jam in streaming: blocks, one after another. One goroutine appends;
 // once flushed, any number read.
@@ -74,7 +71,7 @@ func (f *spillFile) put(write func(io.Writer) error) (*shufflepb.Ref, error) {
 	if err := write(w); err != nil {
 		return nil, err
 	}
-	ref := &shufflepb.Ref{Offset: f.at, Size: w.n, Crc: w.crc}
+	ref := &shufflepb.Ref{Offset: f.at, Size: w.n, Sum: w.digest.sum()}
 	f.at += w.n
 	return ref, nil
 }
@@ -83,7 +80,7 @@ func (f *spillFile) put(write func(io.Writer) error) (*shufflepb.Ref, error) {
 func (f *spillFile) read(mem memory.Allocator, ref *shufflepb.Ref) ([]byte, error) {
 	data := mem.Allocate(int(ref.Size))
 	_, err := f.f.ReadAt(data, ref.Offset)
-	if err == nil && crc32.Checksum(data, castagnoli) != ref.Crc {
+	if err == nil && sumOf(data) != ref.Sum {
 		err = fmt.Errorf("%w: %d bytes at %d", ErrCorrupt, ref.Size, ref.Offset)
 	}
 	if err != nil {
@@ -119,14 +116,14 @@ func (f *spillFile) remove() {
 
 // summer counts and sums what passes.
 type summer struct {
-	w   io.Writer
-	n   int64
-	crc uint32
+	w io.Writer
+	n int64
+	digest
 }
 
 func (s *summer) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	s.n += int64(n)
-	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
+	s.add(p[:n])
 	return n, err
 }

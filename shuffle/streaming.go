@@ -1,6 +1,8 @@
 package shuffle
 
 import (
+	"time"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/actors"
@@ -35,7 +37,7 @@ type lane struct {
 
 	starved bool  // as of the last pump: what is first waits for credit, not for the network
 	lined   bool  // it is in line
-	taken   int64 // what the reader had taken when the jam began
+	taken   int64 // what the reader had taken when that was noted last
 }
 
 // empty says that nothing waits for credit.
@@ -50,6 +52,7 @@ func (l *lane) release() {
 
 func newStreamSink(w *Writer, producer int) (sink, error) {
 	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers)), news: news{wake: w.wake}}
+	s.parking.since = time.Now()
 	for p, node := range w.edge.Consumers {
 		l := &s.lanes[p]
 		l.ch = newChannel(w.s.node.ID(), p, &s.news)
@@ -269,8 +272,9 @@ func (s *streamSink) settle(limit int64) error {
 		if s.bytes <= limit {
 			return nil
 		}
-		var park []int
+		park := s.late()
 		switch {
+		case len(park) > 0:
 		case s.w.relieved.Load(): // it must not wait, whatever for
 			park = s.waiting()
 		case s.jammed():

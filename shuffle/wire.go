@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"sync"
@@ -23,7 +22,8 @@ type wire struct {
 
 	// Of the receiver.
 	in   *bufio.Reader
-	left int64 // of the payload that is arriving, not read yet
+	left int64  // of the payload that is arriving, not read yet
+	sum  digest // of the block that is arriving
 
 	// Of the sender.
 	heads   []byte
@@ -73,13 +73,13 @@ func (w *wire) read(p []byte) error {
 const sumChunk = 128 << 10
 
 // readBlock fills p from the payload and adds it to the checksum.
-func (w *wire) readBlock(p []byte, sum *uint32) error {
+func (w *wire) readBlock(p []byte, sum *digest) error {
 	for len(p) > 0 {
 		chunk := p[:min(len(p), sumChunk)]
 		if err := w.read(chunk); err != nil {
 			return err
 		}
-		*sum = crc32.Update(*sum, castagnoli, chunk)
+		sum.add(chunk)
 		p = p[len(chunk):]
 	}
 	return nil
@@ -109,6 +109,7 @@ func (w *wire) send(frames ...outgoing) error {
 		w.heads = make([]byte, 0, need) // never moved below: buffers point into it
 	}
 	all := w.buffers[:0]
+	from := -1 // where the headers begin that nothing lies between
 	for i := range frames {
 		o := &frames[i]
 		o.f.size = int64(len(o.text))
@@ -117,7 +118,15 @@ func (w *wire) send(frames ...outgoing) error {
 		}
 		at := len(w.heads)
 		w.heads = o.f.appendTo(w.heads)
-		all = append(all, w.heads[at:])
+		if from >= 0 { // the last frame was a header alone
+			all[len(all)-1] = w.heads[from:]
+		} else {
+			from = at
+			all = append(all, w.heads[at:])
+		}
+		if o.f.size > 0 {
+			from = -1
+		}
 		if len(o.text) > 0 {
 			all = append(all, o.text)
 		}

@@ -3,7 +3,6 @@ package shuffle
 import (
 	"context"
 	"errors"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -126,7 +125,7 @@ func TestBadChannels(t *testing.T) {
 	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
 	f, _, _ = p.recv()
 	require.Equal(t, frameGrant, f.kind)
-	p.send(frame{kind: frameData, channel: 4, a: 0, sum: crc32.Checksum(make([]byte, 100), castagnoli)}, make([]byte, 100))
+	p.send(frame{kind: frameData, channel: 4, a: 0, sum: sumOf(make([]byte, 100))}, make([]byte, 100))
 	// The channel is not empty now, and this is far more than granted.
 	huge := frame{kind: frameData, channel: 4, a: 1, size: 1 << 39}
 	_, err = p.wire.conn.Write(huge.appendTo(nil))
@@ -204,7 +203,7 @@ func TestCorruptStream(t *testing.T) {
 			columns.Release()
 			sent := append([]byte(nil), blk.Bytes()...)
 			blk.Free()
-			sum := crc32.Checksum(sent, castagnoli)
+			sum := sumOf(sent)
 			end := chain(0, sum)
 			switch what {
 			case "block":

@@ -40,17 +40,19 @@ type link struct {
 
 // world is a state. It holds no pointers but the receivers', which clone copies.
 type world struct {
-	budget Budget
-	rx     []Receiver
-	links  []link // producer*partitions + partition
-	queue  [][]item
-	closed []bool
-	failed []bool
+	restarted bool
+	budget    Budget
+	rx        []Receiver
+	links     []link // producer*partitions + partition
+	queue     [][]item
+	closed    []bool
+	failed    []bool
 }
 
 type item struct {
-	ch int
-	n  int64
+	ch  int
+	n   int64
+	old bool // of the first attempt
 }
 
 // scope is what one check covers.
@@ -61,10 +63,12 @@ type scope struct {
 	lossy                 bool    // grants may be lost, repeated or overtaken
 	reorder               bool    // they may be overtaken, and each comes once: nobody has to say one twice
 	close, fail           bool    // consumers may close, producers may fail
+	restart               bool    // at any moment a second attempt may begin: see restart_test.go
+	confused              bool    // it has the ids of the first one
 }
 
 func (w *world) clone() *world {
-	c := &world{budget: w.budget}
+	c := &world{restarted: w.restarted, budget: w.budget}
 	c.rx = make([]Receiver, len(w.rx))
 	for i := range w.rx {
 		c.rx[i] = w.rx[i]
@@ -95,6 +99,7 @@ func (w *world) key() string {
 			k = append(k, 0)
 		}
 	}
+	flag(w.restarted)
 	num(w.budget.held)
 	for p := range w.rx {
 		flag(w.closed[p])
@@ -102,6 +107,7 @@ func (w *world) key() string {
 		num(int64(len(w.queue[p])))
 		for _, it := range w.queue[p] {
 			num(int64(it.ch), it.n)
+			flag(it.old)
 		}
 		for _, c := range w.rx[p].ch {
 			num(c.granted, c.received, c.consumed, c.told, int64(c.batches), int64(c.end))
@@ -126,14 +132,17 @@ func (w *world) key() string {
 
 func (s scope) start() *world {
 	w := &world{budget: *NewBudget(s.limit, 1<<20)}
-	for range s.partitions {
-		w.rx = append(w.rx, *NewReceiver(&w.budget, s.producers, 0))
+	w.rx = make([]Receiver, s.partitions)
+	for p := range s.first() {
+		w.rx[p] = *NewReceiver(&w.budget, s.producers, 0)
 	}
 	w.links = make([]link, s.producers*s.partitions)
 	w.queue = make([][]item, s.partitions)
 	w.closed, w.failed = make([]bool, s.partitions), make([]bool, s.partitions)
 	for i := range w.links {
-		w.tell(i, s)
+		if i%s.partitions < s.first() {
+			w.tell(i, s)
+		}
 	}
 	return w
 }
@@ -166,6 +175,9 @@ func (s scope) steps(w *world) map[string]func() *world {
 		l := &w.links[i]
 		prod, part := i/s.partitions, i%s.partitions
 		rx := &w.rx[part]
+		if !w.restarted && part >= s.first() {
+			continue
+		}
 		if l.tx.State() == Open {
 			switch {
 			case l.sent == len(s.plan):
@@ -181,7 +193,7 @@ func (s scope) steps(w *world) map[string]func() *world {
 					l.push(frame{seq: l.tx.Send(n), bytes: n})
 				})
 			}
-			if s.fail {
+			if s.fail && part < s.first() {
 				try(fmt.Sprintf("fail %d", i), func(c *world) {
 					c.links[i].tx.Finish(Failed)
 					c.links[i].push(frame{fail: true})
@@ -229,7 +241,7 @@ func (s scope) steps(w *world) map[string]func() *world {
 				}
 			})
 		}
-		if s.close && !w.rx[p].Done() {
+		if s.close && !w.rx[p].Done() && p < s.first() {
 			try(fmt.Sprintf("close %d", p), func(c *world) {
 				c.closed[p] = true
 				c.queue[p] = nil
@@ -239,6 +251,7 @@ func (s scope) steps(w *world) map[string]func() *world {
 			})
 		}
 	}
+	s.restarts(w, try)
 	return next
 }
 
@@ -254,6 +267,10 @@ func (w *world) arrive(i int, s scope) {
 	l.nData--
 	l.data[l.nData] = frame{}
 	prod, part := i/s.partitions, i%s.partitions
+	old := part < s.first()
+	if s.confused && w.restarted && old {
+		part += s.first()
+	}
 	rx := &w.rx[part]
 	switch {
 	case f.fail:
@@ -274,7 +291,7 @@ func (w *world) arrive(i int, s scope) {
 			panic(err)
 		}
 		if ok {
-			w.queue[part] = append(w.queue[part], item{prod, f.bytes})
+			w.queue[part] = append(w.queue[part], item{prod, f.bytes, old})
 		}
 	}
 }
@@ -290,6 +307,9 @@ func (s scope) check(w *world) error {
 		var queued int64
 		for _, it := range w.queue[p] {
 			queued += it.n
+			if it.old && p >= s.first() {
+				return fmt.Errorf("I10: the second attempt reads a batch of the first in partition %d", p)
+			}
 		}
 		if queued != w.rx[p].Queued() {
 			return fmt.Errorf("I1: %d bytes in queue %d, counted %d", queued, p, w.rx[p].Queued())
@@ -308,6 +328,9 @@ func (s scope) check(w *world) error {
 	}
 	for i := range w.links {
 		l := &w.links[i]
+		if !w.restarted && i%s.partitions >= s.first() {
+			continue
+		}
 		c := &w.rx[i%s.partitions].ch[i/s.partitions]
 		if l.tx.granted > c.granted && c.end == Open {
 			return fmt.Errorf("I2: sender %d was granted %d of %d", i, l.tx.granted, c.granted)
@@ -320,6 +343,9 @@ func (s scope) check(w *world) error {
 func (s scope) final(w *world) (bool, error) {
 	for i := range w.links {
 		l := &w.links[i]
+		if !w.restarted && i%s.partitions >= s.first() {
+			continue
+		}
 		if l.tx.State() == Open || l.nData > 0 {
 			return false, nil
 		}
@@ -328,7 +354,7 @@ func (s scope) final(w *world) (bool, error) {
 		if !w.rx[p].Done() || len(w.queue[p]) > 0 {
 			return false, nil
 		}
-		if w.closed[p] || w.failed[p] {
+		if w.closed[p] || w.failed[p] || p >= s.first() && !w.restarted {
 			continue
 		}
 		for prod := range s.producers {

@@ -201,7 +201,7 @@ type Ref struct {
 	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Rows          int64                  `protobuf:"varint,5,opt,name=rows,proto3" json:"rows,omitempty"`
-	Crc           uint32                 `protobuf:"varint,6,opt,name=crc,proto3" json:"crc,omitempty"` // CRC-32C of a file range
+	Sum           uint32                 `protobuf:"varint,6,opt,name=sum,proto3" json:"sum,omitempty"` // checksum of a file range
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,9 +271,9 @@ func (x *Ref) GetRows() int64 {
 	return 0
 }
 
-func (x *Ref) GetCrc() uint32 {
+func (x *Ref) GetSum() uint32 {
 	if x != nil {
-		return x.Crc
+		return x.Sum
 	}
 	return 0
 }
@@ -741,7 +741,7 @@ const file_shuffle_proto_rawDesc = "" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x12\n" +
 	"\x04rows\x18\x05 \x01(\x03R\x04rows\x12\x10\n" +
-	"\x03crc\x18\x06 \x01(\rR\x03crc\"\xa0\x01\n" +
+	"\x03sum\x18\x06 \x01(\rR\x03sum\"\xa0\x01\n" +
 	"\x04Refs\x120\n" +
 	"\achannel\x18\x01 \x01(\v2\x16.manta.shuffle.ChannelR\achannel\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x04R\x05first\x12&\n" +
