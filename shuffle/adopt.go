@@ -149,7 +149,7 @@ func (k *kept) forReader(e *Edge, producer, p int) ([]*shufflepb.Ref, error) {
 	}
 	out := make([]*shufflepb.Ref, len(list))
 	for i, r := range list {
-		out[i] = &shufflepb.Ref{Object: r.Object, Offset: r.Offset, Size: r.Size, Rows: r.Rows, Crc: r.Crc}
+		out[i] = &shufflepb.Ref{Object: r.Object, Offset: r.Offset, Size: r.Size, Rows: r.Rows, Sum: r.Sum}
 		if len(r.Object) == 0 {
 			continue
 		}
