@@ -111,7 +111,9 @@ func describeScan(n *Scan, s *Stage) string {
 		text += fmt.Sprintf(" %s and %d more files", files[0], len(files)-1)
 	}
 	switch {
-	case n.Split && n.Get.Text != nil: // a quoted line break looks like the end of a row
+	case n.Split && n.Get.Text != nil && len(files) == 1:
+		text += ", by one task, for a line break in quotes looks like the end of a row"
+	case n.Split && n.Get.Text != nil:
 		text += fmt.Sprintf(", split in %d by whole files", s.Tasks)
 	case n.Split:
 		text += fmt.Sprintf(", split in %d by row groups", s.Tasks)

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"math"
 	"slices"
 
 	"manta/planner/plan"
@@ -14,7 +15,7 @@ func (p *placer) topN(n *plan.TopN) (placed, error) {
 	}
 	most := n.Limit + n.Offset
 	rows := min(p.rows(n, c.rows), float64(n.Limit))
-	if c.dist.Kind == Partitioned && !plan.Volatile(n) && most >= n.Limit {
+	if c.dist.Kind == Partitioned && !plan.Volatile(n) && cuts(n.Limit, most) {
 		local := &plan.TopN{Child: c.node, Keys: n.Keys, Limit: most}
 		c = placed{&Partial{Op: local}, c.dist, min(c.rows, float64(most)*float64(p.o.Partitions))}
 	}
@@ -33,13 +34,16 @@ func (p *placer) limit(n *plan.Limit) (placed, error) {
 		rows = min(rows, float64(n.Limit.Rows))
 	}
 	if most := n.Limit.Rows + n.Offset.Rows; c.dist.Kind == Partitioned && counted(n.Limit) &&
-		(counted(n.Offset) || !n.Offset.Set) && most >= n.Limit.Rows {
+		(counted(n.Offset) || !n.Offset.Set) && cuts(n.Limit.Rows, most) {
 		local := &plan.Limit{Child: c.node, Limit: plan.LimitValue{Set: true, Rows: most}}
 		c = placed{&Partial{Op: local}, c.dist, min(c.rows, float64(most)*float64(p.o.Partitions))}
 	}
 	c = p.gather(c)
 	return placed{n.WithChildren([]plan.Node{c.node}), Distribution{Kind: Single}, rows}, nil
 }
+
+// cuts reports whether a number of rows, with those of an offset before them, is one that a LIMIT can have.
+func cuts(limit, most uint64) bool { return most >= limit && most <= math.MaxInt64 }
 
 // counted reports whether a bound is a number of rows.
 func counted(v plan.LimitValue) bool { return v.Set && !v.Percent && v.Expr == nil }
