@@ -47,9 +47,10 @@ var (
 	schema = regexp.MustCompile(`\bh\.(customer|orders|lineitem)\b`)
 )
 
-// ofSession is in a statement that asks a session for what a cluster's does not have: a macro, or its own tables.
+// ofSession is in a statement that asks a session for what a cluster's does not have: a macro, its own tables, the order of
+// its threads (a sample of whole vectors follows it).
 // These words cannot follow a WITH.
-var ofSession = regexp.MustCompile(`addone\(|SHOW TABLES|^(PIVOT|SUMMARIZE|DESCRIBE)|DESCRIBE w`)
+var ofSession = regexp.MustCompile(`addone\(|SHOW TABLES|SAMPLE system\(50|^(PIVOT|SUMMARIZE|DESCRIBE)|DESCRIBE w`)
 
 // planStatements are the cases of package plan that need no settings and no functions of a session. Its tables and
 // views are files here, and common table expressions over them.

@@ -20,18 +20,9 @@ func planText(ctx context.Context, conn *kernel.Conn, sql, estimates string) (st
 	if !errors.Is(err, kernel.ErrNotSerializable) {
 		return text, estimates, err
 	}
-	named, calls := directFiles(sql)
-	if len(calls) == 0 {
+	named, ok := standIns(ctx, conn, sql, 1)
+	if !ok {
 		return "", "", err
-	}
-	for name, call := range calls {
-		src, why := textSource(ctx, conn, call)
-		if why != nil || src == nil {
-			return "", "", err
-		}
-		if conn.Exec(ctx, "CREATE TEMP VIEW "+plan.Ident(name)+" AS SELECT * FROM "+src.SQL()) != nil {
-			return "", "", err
-		}
 	}
 	// Whatever is wrong with this text, the query's own is right.
 	text, other := conn.Plan(ctx, named)
@@ -42,6 +33,29 @@ func planText(ctx context.Context, conn *kernel.Conn, sql, estimates string) (st
 		return "", "", err
 	}
 	return text, estimates, nil
+}
+
+// manyReaders is the number of calls of readers of text from which a query is planned with stand-ins only: to be bound,
+// each takes a buffer of 32 MiB.
+const manyReaders = 4
+
+// standIns makes a stand-in for each read of text in a query, and gives the query with their names; not ok when there
+// are fewer reads than least, or one of them cannot be shared out.
+func standIns(ctx context.Context, conn *kernel.Conn, sql string, least int) (named string, ok bool) {
+	named, calls := directFiles(sql)
+	if len(calls) < least {
+		return "", false
+	}
+	for name, call := range calls {
+		src, err := textSource(ctx, conn, call)
+		if err != nil || src == nil {
+			return "", false
+		}
+		if conn.Exec(ctx, "CREATE OR REPLACE TEMP VIEW "+plan.Ident(name)+" AS SELECT * FROM "+src.SQL()) != nil {
+			return "", false
+		}
+	}
+	return named, true
 }
 
 // directFiles lists the reads of text in a query, by names, and gives the query with

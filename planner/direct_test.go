@@ -2,8 +2,10 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +50,25 @@ func TestDirectTextFiles(t *testing.T) {
 	text, err := c.Explain(context.Background(), "SELECT sum(i) FROM read_json("+lines+")", Options{ReplicateBytes: bytesOf(0)})
 	require.NoError(t, err)
 	require.Contains(t, text, "split in 2 by whole files")
+}
+
+// A query may read more files of text than planning has room for the buffers of.
+func TestManyDirectTextFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := cluster(t, Config{Nodes: 1, CPUs: 1})
+	var terms []string
+	for i := range 12 {
+		path := filepath.Join(dir, fmt.Sprintf("f%d.csv", i))
+		require.NoError(t, os.WriteFile(path, []byte("k,v\n1,2\n3,4\n"), 0o600))
+		terms = append(terms, "(SELECT sum(v) FROM "+[]string{"'" + path + "'", "read_csv('" + path + "', delim = ',')"}[i%2]+")")
+	}
+	sql := "SELECT " + strings.Join(terms, " + ") + " AS s"
+	for _, how := range []string{"auto", "always"} {
+		got, stats := query(t, c, sql, Options{Distribute: how})
+		require.Equal(t, []string{"72"}, got.rows)
+		require.Equal(t, []string{"s"}, got.names)
+		require.Equal(t, how == "always", stats.Distributed, stats.Fallback)
+	}
 }
 
 func TestDirectFiles(t *testing.T) {

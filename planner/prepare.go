@@ -25,6 +25,7 @@ type batch = arrow.RecordBatch
 // prepared is a query that is ready to run.
 type prepared struct {
 	sql      string   // the query's own, or what it stands for
+	text     string   // sql, as it is planned
 	names    []string // of the result's columns
 	types    []string // DuckDB's
 	travel   []string // the types that the last stage's rows have on their way; nil if they are the query's own
@@ -91,17 +92,23 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 
 // analyze finds out what a query gives, and how to run it.
 func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement) error {
-	if err := checkSelect(ctx, conn, q.sql); err != nil {
+	q.text = q.sql
+	if named, ok := standIns(ctx, conn, q.sql, manyReaders); ok {
+		if _, err := conn.Describe(ctx, named); err == nil {
+			q.text = named
+		}
+	}
+	if err := checkSelect(ctx, conn, q.text); err != nil {
 		return err
 	}
-	estimates, err := conn.PlanCardinalities(ctx, q.sql)
+	estimates, err := conn.PlanCardinalities(ctx, q.text)
 	if err != nil {
 		return err
 	}
 	if err := checkEffects(estimates); err != nil {
 		return err
 	}
-	columns, err := conn.Describe(ctx, q.sql)
+	columns, err := conn.Describe(ctx, q.text)
 	if err != nil {
 		return err
 	}
@@ -110,7 +117,7 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 	}
 	if at.asWritten != nil {
 		q.fallback = "a task met an error that DuckDB need not meet"
-		q.planned, _, _ = planText(ctx, conn, q.sql, estimates) // for the place of an error
+		q.planned, _, _ = planText(ctx, conn, q.text, estimates) // for the place of an error
 		return checkAsWritten(estimates)
 	}
 	q.plan, err = s.distribute(ctx, conn, q, req, at, estimates)
@@ -190,7 +197,7 @@ func otherStatement(ctx context.Context, conn *kernel.Conn, sql string) bool {
 // why, and there is a plan only when it is to be explained.
 func (s *Service) distribute(ctx context.Context, conn *kernel.Conn, q *prepared, req *wire.QueryRequest, at placement, estimates string) (*dist.Plan, error) {
 	var err error
-	if q.planned, estimates, err = planText(ctx, conn, q.sql, estimates); err != nil {
+	if q.planned, estimates, err = planText(ctx, conn, q.text, estimates); err != nil {
 		return nil, err
 	}
 	root, err := plan.Decode(q.planned)
