@@ -80,6 +80,26 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A node may be lost when the tasks have been given to it and have not been told so, or while they wait for their admission.
+func TestLostBeforeTheStart(t *testing.T) {
+	o := newOracle(t)
+	sql := "SELECT k, count(*) FROM big GROUP BY k"
+	want := o.answer(t, sql)
+	for _, mode := range []string{"streaming", "disk"} {
+		c := cluster(t, Config{Nodes: 4, CPUs: 1, Memory: 256 << 20})
+		losses := 2
+		headOf(c).planned = func(*run) {
+			if losses--; losses >= 0 {
+				lose(t, c)
+			}
+		}
+		got, stats := query(t, c, sql, Options{Tables: o.tables, Shuffle: mode, ReplicateBytes: bytesOf(0)})
+		requireSame(t, want, got, false, mode)
+		require.Equal(t, 2, stats.Restarts)
+		require.Zero(t, stats.TasksKept)
+	}
+}
+
 func TestRestartsAreExplained(t *testing.T) {
 	o := newOracle(t)
 	c := losing(t, 3, 1)

@@ -144,6 +144,9 @@ func (r *run) once() error {
 	if err := r.prepareTasks(); err != nil {
 		return err
 	}
+	if hook := r.service.planned; hook != nil {
+		hook(r)
+	}
 	ended, err := r.submit()
 	if hook := r.service.submitted; hook != nil {
 		hook(r)

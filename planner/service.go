@@ -27,8 +27,9 @@ type Service struct {
 	shuffle *shuffle.Service
 	config  serviceConfig
 
-	// submitted, when not nil, is told of every attempt whose tasks were submitted: for tests. Set before any query.
-	submitted func(*run)
+	// These, when not nil, are told of every attempt whose tasks are about to be submitted, and were: for tests. Set before
+	// any query.
+	planned, submitted func(*run)
 
 	node    *actors.Node // set by Register, before any task
 	exec    *kernel.DB   // opened by Register

@@ -115,8 +115,9 @@ func allOneOfAKind(types []plan.Type) bool {
 	return true
 }
 
-// clocks are functions that give another value in another attempt.
-var clocks = map[string]bool{
+// passing are functions whose value is another one in another attempt: of the time, or of the connection.
+var passing = map[string]bool{
+	"current_query": true, "current_query_id": true, "current_transaction_id": true, "current_connection_id": true, "stats": true,
 	"now": true, "get_current_timestamp": true, "transaction_timestamp": true, "today": true, "current_date": true,
 	"get_current_time": true, "current_localtime": true, "current_localtimestamp": true, "txid_current": true, "age": true,
 }
@@ -126,7 +127,7 @@ func stableExpr(e plan.Expr) bool {
 	plan.WalkExpr(e, func(e plan.Expr) bool {
 		switch e := e.(type) {
 		case *plan.Func:
-			ok = ok && !clocks[e.Name] && (e.Lambda == nil || stableExpr(e.Lambda.Body))
+			ok = ok && !passing[e.Name] && (e.Lambda == nil || stableExpr(e.Lambda.Body))
 		case *plan.Agg: // judged by its operator
 		case *plan.WindowExpr:
 			ok = false
