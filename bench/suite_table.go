@@ -7,6 +7,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"manta/bench/report"
 )
 
 // WriteTable writes the report for a reader: a row a query, a column a mode.
@@ -101,12 +103,7 @@ func (r *SuiteReport) writeCounters(w io.Writer) {
 }
 
 func plainTable(w io.Writer) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	style := table.StyleLight
-	style.Options = table.Options{SeparateHeader: true}
-	style.Format.Header = text.FormatDefault
-	t.SetStyle(style)
+	t := report.NewTable(w)
 	t.SetColumnConfigs(func() (c []table.ColumnConfig) {
 		for i := 2; i <= 10; i++ {
 			c = append(c, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})

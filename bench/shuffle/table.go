@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"manta/bench/report"
 )
 
 // WriteTable writes the report for a reader: a row a mode.
@@ -16,20 +18,14 @@ func (r *Report) WriteTable(w io.Writer) {
 		return
 	}
 	first := r.Results[0]
-	fmt.Fprintf(w, "%d processes, %d producers, %d partitions, batches of %d rows x %d columns\n",
-		first.Processes, first.Producers, first.Partitions, first.RowsPerBatch, first.Columns)
+	fmt.Fprintf(w, "%s, %d producers, %d partitions, batches of %d rows x %d columns\n",
+		english.Plural(first.Processes, "process", "processes"), first.Producers, first.Partitions, first.RowsPerBatch, first.Columns)
 	fmt.Fprintf(w, "%s; %s, arrow-go %s\n", r.Machine, r.Versions["go"], r.Versions["arrow-go"])
 	l := first.Limits
 	fmt.Fprintf(w, "limits, GB/s: memcpy %.1f, kernel %.1f (%.1f per core), TCP %.1f (%.1f per core), disk write %.1f, read %.1f, both %.1f\n\n",
 		l.Memcpy, l.Partition, l.PartitionPerCore, l.TCP, l.TCPPerCore, l.DiskWrite, l.DiskRead, l.Disk)
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	style := table.StyleLight
-	style.Options = table.Options{SeparateHeader: true}
-	style.Format.Header = text.FormatDefault
-	t.SetStyle(style)
-	t.AppendHeader(table.Row{"mode", "bytes", "seconds", "min-max", "GB/s", "per core", "of limit", "of limit per core", "exchange MiB", "resident MiB",
-		"references", "control", "credit wait s", "spilled", "spin before, after"})
+	t := report.NewTable(w, "mode", "bytes", "seconds", "min-max", "GB/s", "per core", "of limit", "of limit per core", "exchange MiB", "resident MiB",
+		"references", "control", "credit wait s", "spilled", "spin before, after")
 	var failed []string
 	for _, x := range r.Results {
 		if x.Error != "" {
@@ -39,7 +35,7 @@ func (r *Report) WriteTable(w io.Writer) {
 		}
 		t.AppendRow(table.Row{
 			x.Mode, humanize.IBytes(uint64(x.Bytes)), fmt.Sprintf("%.3f", x.Seconds), fmt.Sprintf("%.3f-%.3f", x.SecondsMin, x.SecondsMax),
-			fmt.Sprintf("%.2f", x.GBps), fmt.Sprintf("%.2f", x.GBpsPerCore), fmt.Sprintf("%.0f %%", 100*x.OfLimit), fmt.Sprintf("%.0f %%", 100*x.OfLimitPerCore),
+			fmt.Sprintf("%.2f", x.GBps), fmt.Sprintf("%.2f", x.GBpsPerCore), percent(x.OfLimit), percent(x.OfLimitPerCore),
 			fmt.Sprintf("%.0f of %.0f", x.ExchangePeakMiB, x.ExchangeMiB), fmt.Sprintf("%.0f", x.PeakRSSMiB), x.References, x.ControlMessages,
 			fmt.Sprintf("%.2f", x.CreditWait), humanize.IBytes(uint64(x.BytesSpilled)), fmt.Sprintf("%.2f, %.2f", x.SpinBefore, x.SpinAfter),
 		})
@@ -56,4 +52,12 @@ func (r *Report) WriteTable(w io.Writer) {
 	if len(failed) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(failed, "\n"))
 	}
+}
+
+// percent is a share for a reader; nothing where there is none.
+func percent(share float64) string {
+	if share == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"manta/bench/report"
 )
 
 // WriteTable writes the report for a reader: a row a mode.
@@ -21,14 +22,8 @@ func (r *Report) WriteTable(w io.Writer) {
 	fmt.Fprintf(w, "%s; %s, arrow-go %s\n", r.Machine, r.Versions["go"], r.Versions["arrow-go"])
 	l := first.Limits
 	fmt.Fprintf(w, "limits, GB/s: memcpy %.1f, TCP %.1f, disk written and read %.1f, sort in memory %.2f\n\n", l.Memcpy, l.TCP, l.Disk, l.Sort)
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	style := table.StyleLight
-	style.Options = table.Options{SeparateHeader: true}
-	style.Format.Header = text.FormatDefault
-	t.SetStyle(style)
-	t.AppendHeader(table.Row{"mode", "bytes", "ranges", "largest", "seconds", "min-max", "MB/s", "MB/s a core", "MB/s a CPU second", "of limit",
-		"resident MiB", "exchange MiB", "spilled", "credit wait s", "validated", "spin before, after"})
+	t := report.NewTable(w, "mode", "bytes", "ranges", "largest", "seconds", "min-max", "MB/s", "MB/s a core", "MB/s a CPU second", "of limit",
+		"resident MiB", "exchange MiB", "spilled", "credit wait s", "validated", "spin before, after")
 	var failed []string
 	for _, x := range r.Results {
 		if x.Error != "" {

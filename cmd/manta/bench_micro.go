@@ -10,15 +10,15 @@ import (
 
 func benchMicro() *cobra.Command {
 	var o bench.MicroOptions
-	var output string
+	var output reportFlag
 	var one bool
 	c := &cobra.Command{
 		Use:   "micro",
 		Short: "Measure tasks, actors, references and streams like ray microbenchmark, in process and across processes",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return usagef("unknown output format %q; use table or json", output)
+			if err := output.check(); err != nil {
+				return err
 			}
 			if o.Runs < 1 {
 				return usagef("--runs %d: give at least 1", o.Runs)
@@ -39,11 +39,7 @@ func benchMicro() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return writeJSON(c.OutOrStdout(), report)
-			}
-			report.WriteTable(c.OutOrStdout())
-			return nil
+			return output.write(c, report)
 		},
 	}
 	flags := c.Flags()
@@ -54,6 +50,6 @@ func benchMicro() *cobra.Command {
 	flags.BoolVar(&o.Envelope, "envelope", true, "measure the scalability envelope too")
 	flags.BoolVar(&one, "in-process", false, "leave out what is across processes")
 	flags.StringVar(&o.Ray, "ray", "", "a Python that has ray, to run its own benchmark beside")
-	flags.StringVarP(&output, "output", "o", "table", "format: table or json")
+	output.add(flags)
 	return c
 }

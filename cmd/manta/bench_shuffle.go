@@ -8,29 +8,25 @@ import (
 	"github.com/spf13/cobra"
 
 	exchanges "manta/bench/shuffle"
-	"manta/shuffle"
 )
 
 // benchShuffle measures the exchanges without SQL.
 func benchShuffle() *cobra.Command {
 	var o exchanges.Options
 	var modes []string
-	var output string
+	var output reportFlag
 	bytes, memory, store := sizeFlag(1<<30), sizeFlag(256<<20), sizeFlag(1<<30)
 	c := &cobra.Command{
 		Use:   "shuffle",
 		Short: "Move generated batches through every exchange mode, beside the machine's limits",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, m := range modes {
-				mode, err := shuffle.ParseMode(m)
-				if err != nil {
-					return &usageError{err}
-				}
-				o.Modes = append(o.Modes, mode)
+			var err error
+			if o.Modes, err = parseModes(modes); err != nil {
+				return err
 			}
-			if output != "table" && output != "json" {
-				return usagef("unknown output format %q; use table or json", output)
+			if err := output.check(); err != nil {
+				return err
 			}
 			o.Bytes, o.Memory, o.StoreMemory = int64(bytes), int64(memory), int64(store)
 			self, err := os.Executable()
@@ -53,11 +49,7 @@ func benchShuffle() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return writeJSON(c.OutOrStdout(), report)
-			}
-			report.WriteTable(c.OutOrStdout())
-			return nil
+			return output.write(c, report)
 		},
 	}
 	flags := c.Flags()
@@ -74,7 +66,7 @@ func benchShuffle() *cobra.Command {
 	flags.Var(&memory, "memory", "memory for exchanges, each node")
 	flags.Var(&store, "store-memory", "memory of the object store, each node")
 	flags.StringVar(&o.Dir, "data-dir", "", "where nodes keep files (default: the folder for temporary files)")
-	flags.StringVarP(&output, "output", "o", "table", "format: table or json")
+	output.add(flags)
 	c.AddCommand(benchShuffleNode())
 	return c
 }

@@ -4,29 +4,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"manta/bench/sort"
-	"manta/shuffle"
 )
 
 // benchSort sorts more records than fit into memory.
 func benchSort() *cobra.Command {
 	var o sort.Options
 	var modes []string
-	var output string
+	var output reportFlag
 	bytes, memory := sizeFlag(1<<30), sizeFlag(1<<30)
 	c := &cobra.Command{
 		Use:   "sort",
 		Short: "Sort files of 100-byte records through the exchange modes, within a memory limit, and validate the output",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, m := range modes {
-				mode, err := shuffle.ParseMode(m)
-				if err != nil {
-					return &usageError{err}
-				}
-				o.Modes = append(o.Modes, mode)
+			var err error
+			if o.Modes, err = parseModes(modes); err != nil {
+				return err
 			}
-			if output != "table" && output != "json" {
-				return usagef("unknown output format %q; use table or json", output)
+			if err := output.check(); err != nil {
+				return err
 			}
 			o.Bytes, o.Memory = int64(bytes), int64(memory)
 			if err := o.Validate(); err != nil {
@@ -38,11 +34,7 @@ func benchSort() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return writeJSON(c.OutOrStdout(), report)
-			}
-			report.WriteTable(c.OutOrStdout())
-			return nil
+			return output.write(c, report)
 		},
 	}
 	flags := c.Flags()
@@ -53,6 +45,6 @@ func benchSort() *cobra.Command {
 	flags.IntVar(&o.Cores, "cores", 0, "tasks at work at once (default: the machine's cores)")
 	flags.IntVar(&o.Ranges, "ranges", 0, "ranges, each sorted as a whole (default: by memory)")
 	flags.StringVar(&o.Dir, "data-dir", "", "where input, spill and output are kept until the end (default: the folder for temporary files)")
-	flags.StringVarP(&output, "output", "o", "table", "format: table or json")
+	output.add(flags)
 	return c
 }
