@@ -134,7 +134,7 @@ func TestPipelineWithFewSlots(t *testing.T) {
 	for _, mode := range Modes {
 		t.Run(string(mode), func(t *testing.T) {
 			c.t = t
-			within(t, 30*time.Second, func() { c.pipeline(mode) })
+			within(t, time.Minute, func() { c.pipeline(mode) })
 			c.empty()
 		})
 	}

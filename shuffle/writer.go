@@ -191,7 +191,7 @@ func (w *Writer) account() {
 	w.held = now
 	w.holds.Store(now)
 	w.n.PeakQueued = max(w.n.PeakQueued, now)
-	// What builders hold is half of that on average: they empty one after another.
+	// Builders hold half of the share at most; most often half of that, since they empty one after another.
 	target := w.share / 2 / int64(w.rows.Partitions())
 	w.rows.SetTarget(min(int64(w.s.cfg.BatchBytes), max(target, 1<<10)))
 }

@@ -20,7 +20,7 @@ type fan struct {
 }
 
 // fanFrom is the number of partitions from which on two levels are faster than one.
-const fanFrom = 128
+const fanFrom = 512
 
 // newFan returns nil where one level is faster.
 func newFan(mem memory.Allocator, schema *arrow.Schema, partitions int) *fan {
