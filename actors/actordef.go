@@ -150,10 +150,7 @@ func (h *handle) call(ctx context.Context, l launch, arg argument0) *entry {
 		return c.s.failed(fromFailure("", h.e.failure))
 	}
 	l.actor = h.e.id
-	if !l.stream {
-		return c.launch1(l.kind, l.name, l.actor, l.opt, arg)
-	}
-	return c.launch(l, arg)[0]
+	return c.call(l, h.e, arg)
 }
 
 // StreamMethodDef is a declared method of an actor that yields a stream.

@@ -25,7 +25,9 @@ type attempt struct {
 	m      *core.Start
 	ctx    lazyContext
 	client Client
+	places []*entry      // of actors that its arguments have handles of, held while it runs
 	inst   *instance     // of an actor and its calls
+	from   NodeID        // of the caller, when the call came straight from there; "": the head started it
 	slot   string        // "": it needs none
 	worker bool          // the slot is its worker's
 	queued bool          // guarded by rt.mu; for a worker
@@ -37,32 +39,42 @@ type attempt struct {
 
 func (a *attempt) key() attemptKey { return attemptKey{a.m.Spec.ID, a.m.Attempt} }
 
-// start begins an attempt.
-func (rt *engine) start(m *core.Start) {
+// start begins an attempt that the head wants.
+func (rt *engine) start(m *core.Start) { rt.begin(m, "", 0) }
+
+// begin begins an attempt; of a call that came straight from another node, for that incarnation of the actor.
+func (rt *engine) begin(m *core.Start, from NodeID, incarnation int32) {
 	job := JobID(m.Spec.Job)
 	if m.Spec.Kind == core.KindCreate && m.Spec.Opt.Detached {
 		job = JobID(core.DetachedJob)
 	}
 	s := rt.session(job)
-	a := &attempt{rt: rt, s: s, m: m}
+	a := &attempt{rt: rt, s: s, m: m, from: from}
 	a.client = Client{rt: rt, s: s, parent: m.Spec.ID, attempt: a}
 	a.ctx.parent, a.ctx.client = rt.n.ctx, &a.client
+	a.hold(m.Places)
 	rt.mu.Lock()
 	err := s.ended
 	if err == nil && !rt.running.enter() {
 		err = ErrClosed
 	}
 	if err == nil && m.Spec.Kind == core.KindCall {
-		if a.inst = rt.instances[m.Actor]; a.inst == nil {
+		if a.inst = rt.instances[m.Actor]; a.inst == nil || from != "" && a.inst.incarnation != incarnation {
 			rt.running.leave()
+			if from != "" {
+				rt.mu.Unlock()
+				rt.direct.reply(from, &core.Answer{ID: m.Spec.ID, Missed: true})
+				return
+			}
 			err = fmt.Errorf("%w: it is not on node %s any more", ErrActorDead, rt.n.id)
 		}
 	}
 	if err != nil {
 		rt.mu.Unlock()
+		a.unhold()
 		f := toFailure(err, nil)
 		f.System = true
-		rt.send(&core.Done{ID: m.Spec.ID, Attempt: m.Attempt, Failure: f})
+		a.report(&core.Done{ID: m.Spec.ID, Attempt: m.Attempt, Failure: f})
 		return
 	}
 	if m.Spec.Kind == core.KindCreate {
@@ -107,6 +119,7 @@ func (a *attempt) run() {
 		a.rt.stopActor(a.m.Actor, "it could not be made")
 	}
 	a.ctx.cancel(nil)
+	a.unhold()
 	m := &core.Done{ID: a.m.Spec.ID, Attempt: a.m.Attempt, Results: results, Nanos: nanos}
 	if err != nil {
 		m.Failure = a.failure(err)
@@ -117,12 +130,39 @@ func (a *attempt) run() {
 	case err != nil && a.rt.n.ctx.Err() != nil:
 		// It failed because its node ends, which is what the head will hear.
 	default:
-		a.rt.send(m)
+		a.report(m)
 	}
 	if done != nil {
 		close(done)
 	}
 	a.rt.running.leave()
+}
+
+// hold takes handles of actors that the arguments have handles of, so that it is known where they live when these are used.
+func (a *attempt) hold(places []core.Where) {
+	if a.rt.direct == nil {
+		return
+	}
+	for i := range places {
+		a.places = append(a.places, a.s.learn(places[i].Actor))
+		a.rt.direct.where(&places[i])
+	}
+}
+
+func (a *attempt) unhold() {
+	for _, e := range a.places {
+		e.drop()
+	}
+	a.places = nil
+}
+
+// report tells who started it how an attempt ended.
+func (a *attempt) report(m *core.Done) {
+	if a.from != "" {
+		a.answerCall(m)
+		return
+	}
+	a.rt.send(m)
 }
 
 func (a *attempt) failure(err error) *core.Failure {
@@ -249,10 +289,13 @@ func pause(ctx context.Context, wait func() error) error {
 	return wait()
 }
 
-// stop cancels an attempt.
-func (rt *engine) stop(m *core.Stop) {
+// stop cancels an attempt that was started from there.
+func (rt *engine) stop(m *core.Stop, from NodeID) {
 	rt.mu.Lock()
 	a := rt.attempts[attemptKey{m.ID, m.Attempt}]
+	if a != nil && a.from != from {
+		a = nil
+	}
 	if a != nil {
 		a.ctx.cancel(fmt.Errorf("%w: %s", context.Canceled, cmp.Or(m.Reason, "on request")))
 		rt.workers.drop(a)
@@ -312,9 +355,13 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 		}
 	}
 	f := toFailure(cause, nil)
+	var called []core.ID
 	for id, e := range rt.entries {
 		if e.s.job == job {
 			delete(rt.entries, id)
+			if e.called {
+				called = append(called, id)
+			}
 			rt.post(&core.Release{ID: id}) // it may be of an actor that outlives the job
 			if !e.ready {
 				e.ready, e.failure = true, f
@@ -343,6 +390,9 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 		}
 	}
 	rt.mu.Unlock()
+	if rt.direct != nil {
+		rt.direct.endJob(job, called)
+	}
 	for _, s := range sources {
 		s.close(cause)
 	}

@@ -55,7 +55,7 @@ func must[T any](v T, err error) T {
 
 // inner is a handle inside a value: a *Ref, *Stream or *Handle.
 type inner interface {
-	objectID() core.ID
+	shared() core.ID
 	bind(rt *engine, job JobID)
 }
 
@@ -210,7 +210,7 @@ func (c *codec) encode(v any) (data []byte, contains []core.ID, err error) {
 		data = encodeNumbers(v)
 	default:
 		if c.refs {
-			walk(reflect.ValueOf(v), func(h inner) { contains = append(contains, h.objectID()) })
+			walk(reflect.ValueOf(v), func(h inner) { contains = append(contains, h.shared()) })
 		}
 		data, err = encoding.Marshal(v)
 	}

@@ -16,7 +16,23 @@ func toItem(msg any) (*wire.Item, error) {
 		return &wire.Item{Submit: &wire.Submit{Spec: spec}}, err
 	case *core.Put:
 		v, err := valueToWire(&m.Value)
-		return &wire.Item{Put: &wire.PutObject{Id: uint64(m.ID), Job: string(m.Job), Value: v}}, err
+		return &wire.Item{Put: &wire.PutObject{
+			Id: uint64(m.ID), Job: string(m.Job), Value: v, Pending: m.Pending, Failure: failureToWire(m.Failure), For: string(m.For),
+		}}, err
+	case *core.Call:
+		spec, err := specToWire(m.Spec, true)
+		return &wire.Item{Call: &wire.CallActor{Spec: spec, Incarnation: m.Incarnation}}, err
+	case *core.Answer:
+		v, err := valueToWire(&m.Value)
+		return &wire.Item{Answer: &wire.AnswerCall{Id: uint64(m.ID), Value: v, Failure: failureToWire(m.Failure), Missed: m.Missed, AtHead: m.AtHead}}, err
+	case *core.Fence:
+		return &wire.Item{Fence: m.Number}, nil
+	case *core.Fenced:
+		return &wire.Item{Fenced: m.Number}, nil
+	case *core.Where:
+		return &wire.Item{Where: placeToWire(m)}, nil
+	case *core.StopCalls:
+		return &wire.Item{StopCalls: uint64(m.Parent)}, nil
 	case *core.Hold:
 		return &wire.Item{Hold: uint64(m.ID)}, nil
 	case *core.Release:
@@ -79,7 +95,11 @@ func fromItem(i *wire.Item) any {
 		for k, ref := range m.Refs {
 			spec.Args[k].Ref = core.ID(ref)
 		}
-		return &core.Start{Spec: spec, Attempt: m.Attempt, Args: valuesFromWire(m.Args), Actor: core.ID(m.Actor), Skip: m.Skip, Base: m.Base, Window: m.Window}
+		var places []core.Where
+		for _, p := range m.Places {
+			places = append(places, placeFromWire(p))
+		}
+		return &core.Start{Places: places, Spec: spec, Attempt: m.Attempt, Args: valuesFromWire(m.Args), Actor: core.ID(m.Actor), Skip: m.Skip, Base: m.Base, Window: m.Window}
 	case i.Done != nil:
 		m := i.Done
 		return &core.Done{ID: core.ID(m.Id), Attempt: m.Attempt, Results: valuesFromWire(m.Results), Failure: failureFromWire(m.Failure), Nanos: m.Nanos}
@@ -92,7 +112,25 @@ func fromItem(i *wire.Item) any {
 	case i.Hold != 0:
 		return &core.Hold{ID: core.ID(i.Hold)}
 	case i.Put != nil:
-		return &core.Put{ID: core.ID(i.Put.Id), Job: core.JobID(i.Put.Job), Value: valueFromWire(i.Put.Value)}
+		m := i.Put
+		return &core.Put{
+			ID: core.ID(m.Id), Job: core.JobID(m.Job), Value: valueFromWire(m.Value), Pending: m.Pending, Failure: failureFromWire(m.Failure),
+			For: core.NodeID(m.For),
+		}
+	case i.Call != nil:
+		return &core.Call{Spec: specFromWire(i.Call.Spec), Incarnation: i.Call.Incarnation}
+	case i.Answer != nil:
+		m := i.Answer
+		return &core.Answer{ID: core.ID(m.Id), Value: valueFromWire(m.Value), Failure: failureFromWire(m.Failure), Missed: m.Missed, AtHead: m.AtHead}
+	case i.Fence != 0:
+		return &core.Fence{Number: i.Fence}
+	case i.Fenced != 0:
+		return &core.Fenced{Number: i.Fenced}
+	case i.Where != nil:
+		w := placeFromWire(i.Where)
+		return &w
+	case i.StopCalls != 0:
+		return &core.StopCalls{Parent: core.ID(i.StopCalls)}
 	case i.Want != 0:
 		return &core.Want{ID: core.ID(i.Want)}
 	case i.Lost != nil:
@@ -129,6 +167,14 @@ func fromItem(i *wire.Item) any {
 	return nil
 }
 
+func placeToWire(m *core.Where) *wire.ActorPlace {
+	return &wire.ActorPlace{Actor: uint64(m.Actor), Node: string(m.Node), Incarnation: m.Incarnation}
+}
+
+func placeFromWire(w *wire.ActorPlace) core.Where {
+	return core.Where{Actor: core.ID(w.Actor), Node: core.NodeID(w.Node), Incarnation: w.Incarnation}
+}
+
 func startToWire(m *core.Start) (*wire.Item, error) {
 	spec, _ := specToWire(m.Spec, false)
 	vs, err := valuesToWire(m.Args)
@@ -136,8 +182,13 @@ func startToWire(m *core.Start) (*wire.Item, error) {
 	for i := range m.Spec.Args {
 		refs[i] = uint64(m.Spec.Args[i].Ref)
 	}
+	var places []*wire.ActorPlace
+	for i := range m.Places {
+		places = append(places, placeToWire(&m.Places[i]))
+	}
 	return &wire.Item{Start: &wire.StartAttempt{
-		Spec: spec, Attempt: m.Attempt, Args: vs, Actor: uint64(m.Actor), Skip: m.Skip, Base: m.Base, Window: m.Window, Refs: refs,
+		Places: places,
+		Spec:   spec, Attempt: m.Attempt, Args: vs, Actor: uint64(m.Actor), Skip: m.Skip, Base: m.Base, Window: m.Window, Refs: refs,
 	}}, err
 }
 

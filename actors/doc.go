@@ -35,6 +35,12 @@
 // by what made it, and that of what it needs, within their retries; what Put made is lost. A Go value is encoded by CBOR, but within a
 // process one without pointers is just copied.
 //
+// A call of an actor goes by the head, or straight: once a node that has a handle was told where the actor lives, plain calls (small
+// values as arguments, no retries) go from the caller's node to the actor's and back, and the head does not hear of them. Package route
+// decides which way each goes, so that order is kept. The result is known to the caller's node only, until a reference of it travels or
+// it turns out to be large, or to have references itself: then it is put at the head. Actors that have a name or a bound of pending calls
+// are called by the head, and so is what the head's own node calls.
+//
 // A handle keeps its object until it is released or collected. A node holds what it has handles of; package core says why nothing more is
 // needed when they travel.
 //
@@ -70,9 +76,9 @@
 // # Concurrency
 //
 // Decisions are made by pure state machines in packages of their own: membership,
-// scheduler, once, core, link. The types here feed them under a mutex, and act on what they
+// scheduler, once, core, link, route. The types here feed them under a mutex, and act on what they
 // say after they have released it. Locks are taken in this order, if more than
-// one: applying, head.mu or jobs.mu, engine.mu, brain.mu, runner.mu, slots.mu, control.mu, links.mu, linkPeer.mu, peers.mu. No
+// one: applying, head.mu or jobs.mu, direct.mu, engine.mu, brain.mu, runner.mu, slots.mu, control.mu, links.mu, linkPeer.mu, peers.mu. No
 // service and no handler is called under a lock.
 //
 // A task has a goroutine for its function, since that may stay in C for long. A named actor handles one message at a time.

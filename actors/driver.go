@@ -96,6 +96,22 @@ func (c *Client) launch1(kind core.Kind, name string, actor core.ID, opt *core.O
 	return e
 }
 
+// call submits a call of an actor, or makes it by itself.
+func (c *Client) call(l launch, actor *entry, arg argument0) *entry {
+	spec, err := c.spec(l, []argument0{arg})
+	if err != nil {
+		return c.s.failed(err)
+	}
+	spec.ID = c.rt.ids(1)
+	e := c.s.own(spec.ID)
+	if c.rt.direct != nil {
+		c.rt.direct.call(spec, e, actor)
+	} else {
+		c.rt.send(&core.Submit{Spec: spec})
+	}
+	return e
+}
+
 // spec says what is to be run.
 func (c *Client) spec(l launch, args []argument0) (*core.Spec, error) {
 	spec := &core.Spec{

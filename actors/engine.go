@@ -29,6 +29,7 @@ type engine struct {
 	running group // attempts
 	workers workers
 	copies  copies
+	direct  *direct // nil on the head
 
 	mu        sync.Mutex // guards all below; it comes after no other lock of this package but brain's
 	sessions  map[JobID]*session
@@ -65,6 +66,9 @@ type entry struct {
 	value   *core.Value
 	failure *core.Failure
 	waiters []chan struct{}
+	local   bool   // the head does not know of it: it is the result of a call that went straight to its actor
+	called  bool   // it is an actor's, and direct knows of it
+	awaits  NodeID // that has put it at the head
 }
 
 func newEngine(n *Node) *engine {
@@ -76,6 +80,9 @@ func newEngine(n *Node) *engine {
 	}
 	rt.workers.rt = rt
 	rt.copies.rt = rt
+	if n.cfg.Head != "" {
+		rt.direct = newDirect(rt)
+	}
 	return rt
 }
 
@@ -123,11 +130,22 @@ func (rt *engine) receive(msg any) {
 	case *core.Start:
 		rt.start(m)
 	case *core.Stop:
-		rt.stop(m)
+		rt.stop(m, "")
 	case *core.StopActor:
 		rt.stopActor(m.Actor, m.Reason)
 	case *core.Ready:
 		rt.settle(m)
+		if rt.direct != nil {
+			rt.direct.byHead(m.ID)
+		}
+	case *core.Where:
+		if rt.direct != nil {
+			rt.direct.where(m)
+		}
+	case *core.StopCalls:
+		if rt.direct != nil {
+			rt.direct.stopCalls(m.Parent)
+		}
 	case *core.Free:
 		rt.free(m.Key)
 	case *core.Credit:
@@ -202,6 +220,13 @@ func (s *session) learn(id core.ID) *entry {
 
 // drop takes one handle away.
 func (e *entry) drop() {
+	if e.letGo() {
+		e.s.rt.direct.drop(e.id)
+	}
+}
+
+// letGo is drop. It is true when direct is to be told.
+func (e *entry) letGo() bool {
 	rt := e.s.rt
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -215,8 +240,12 @@ func (e *entry) drop() {
 				}
 			}
 		}
-		rt.post(&core.Release{ID: e.id})
+		if !e.local {
+			rt.post(&core.Release{ID: e.id})
+		}
+		return e.called && rt.direct != nil
 	}
+	return false
 }
 
 // settle takes an object's value or failure.
@@ -224,12 +253,23 @@ func (rt *engine) settle(m *core.Ready) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	e := rt.entries[m.ID]
-	if e == nil || e.ready {
+	if e == nil && rt.direct != nil {
+		rt.post(&core.Release{ID: m.ID}) // its last handle went before the head heard of it
+	}
+	if e != nil {
+		e.local = false
+		e.settle(&m.Value, m.Failure)
+	}
+}
+
+// settle gives an entry its value or failure; it runs under rt.mu.
+func (e *entry) settle(v *core.Value, f *core.Failure) {
+	if e.ready {
 		return
 	}
-	e.ready, e.failure = true, m.Failure
-	if m.Failure == nil {
-		e.value = &m.Value
+	e.ready, e.failure = true, f
+	if f == nil {
+		e.value = v
 	}
 	for _, w := range e.waiters {
 		select {

@@ -19,6 +19,8 @@ type instance struct {
 	id     core.ID
 	groups map[string]int
 
+	incarnation int32
+
 	mu      sync.Mutex
 	obj     any // guarded by mu
 	lanes   map[string]*callLane
@@ -34,7 +36,7 @@ type callLane struct {
 }
 
 func newInstance(rt *engine, s *session, m *core.Start) *instance {
-	i := &instance{rt: rt, s: s, id: m.Actor, lanes: make(map[string]*callLane), groups: map[string]int{"": max(m.Spec.Opt.Parallel, 1)}}
+	i := &instance{rt: rt, s: s, id: m.Actor, incarnation: m.Attempt, lanes: make(map[string]*callLane), groups: map[string]int{"": max(m.Spec.Opt.Parallel, 1)}}
 	for part := range strings.SplitSeq(m.Spec.Opt.Lanes, ",") {
 		if name, n, ok := strings.Cut(part, "="); ok {
 			i.groups[name], _ = strconv.Atoi(n)

@@ -151,11 +151,11 @@ func weight(msg any) (n int) {
 	}
 	switch m := msg.(type) {
 	case *core.Submit:
-		for i := range m.Spec.Args {
-			if v := m.Spec.Args[i].Val; v != nil {
-				n += len(v.Data) + 8*len(v.Contains)
-			}
-		}
+		n = specWeight(m.Spec)
+	case *core.Call:
+		n = specWeight(m.Spec)
+	case *core.Answer:
+		n = len(m.Value.Data)
 	case *core.Start:
 		add(m.Args)
 	case *core.Done:
@@ -168,6 +168,15 @@ func weight(msg any) (n int) {
 		n = len(m.Value.Data) + 8*len(m.Value.Contains)
 	case *core.Emit:
 		n = len(m.Value.Data) + 8*len(m.Value.Contains)
+	}
+	return n
+}
+
+func specWeight(s *core.Spec) (n int) {
+	for i := range s.Args {
+		if v := s.Args[i].Val; v != nil {
+			n += len(v.Data) + 8*len(v.Contains)
+		}
 	}
 	return n
 }

@@ -226,11 +226,10 @@ func (n *Node) goAsk(limit time.Duration, node NodeID, name string, m proto.Mess
 func (n *Node) fromLink(from NodeID, msgs []any) {
 	if n.engine.brain != nil {
 		msgs = slices.DeleteFunc(msgs, func(m any) bool {
-			free, ok := m.(*core.Free) // a copy
-			if ok {
+			if free, ok := m.(*core.Free); ok { // a copy
 				n.engine.copies.drop(free.Key)
 			}
-			return ok
+			return !core.Takes(m)
 		})
 		n.engine.brain.handle(from, msgs...)
 		return
@@ -239,6 +238,8 @@ func (n *Node) fromLink(from NodeID, msgs []any) {
 		for _, m := range msgs {
 			if free, ok := m.(*core.Free); ok {
 				n.engine.copies.drop(free.Key)
+			} else {
+				n.engine.direct.receive(from, m)
 			}
 		}
 		return

@@ -167,8 +167,11 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 	n.applying.Lock()
 	defer n.applying.Unlock()
 	died, fresh := n.peers.apply(version, list)
-	if fresh && n.jobs != nil {
+	switch {
+	case fresh && n.jobs != nil:
 		n.engine.brain.nodes(list)
+	case fresh:
+		n.engine.direct.nodes()
 	}
 	for _, info := range died {
 		if info.ID == n.id {
@@ -184,6 +187,9 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 		n.control.transport.forget(peer{info.ID, info.control})
 		n.links.forget(info.ID)
 		n.engine.copies.dropAll("", info.ID)
+		if n.engine.direct != nil {
+			n.engine.direct.nodeDead(info.ID)
+		}
 		if n.jobs != nil {
 			uses := n.engine.brain.nodeDead(info.ID, info.Reason)
 			n.jobs.nodeDead(info.ID, info.Reason, uses)

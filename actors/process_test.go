@@ -220,7 +220,7 @@ func processCommand(n *Node, args []string) {
 		}
 		fmt.Println("took", time.Since(begin)/2000)
 	case "chaos": // a workload of the typed runtime, at full size
-		if err := runChaos(ctx, n, args[1], 3); err != nil {
+		if err := runChaos(ctx, n, args[1], 3, true); err != nil {
 			fmt.Println("error", strings.ReplaceAll(err.Error(), "\n", " "))
 			return
 		}

@@ -42,6 +42,14 @@ func (h *handle) objectID() core.ID {
 	return h.e.id
 }
 
+// shared is objectID for a handle that is about to travel.
+func (h *handle) shared() core.ID {
+	if h.objectID() == 0 {
+		return 0
+	}
+	return h.e.share()
+}
+
 // ID names the object in the cluster.
 func (h *handle) ID() string { return idText(h.objectID()) }
 
@@ -62,7 +70,10 @@ func (h *handle) CancelSelf() { h.cancel(false) }
 
 func (h *handle) cancel(recursive bool) {
 	if h.check() == nil && h.e.id != 0 {
-		h.e.s.rt.send(&core.Cancel{ID: h.e.id, Recursive: recursive})
+		rt := h.e.s.rt
+		if rt.direct == nil || !rt.direct.cancel(h.e.id) || recursive {
+			rt.send(&core.Cancel{ID: h.e.id, Recursive: recursive})
+		}
 	}
 }
 
@@ -172,7 +183,7 @@ func (r *Ref[T]) arg(*session, *int64) (core.Arg, error) {
 	if r.e.id == 0 {
 		return core.Arg{}, fromFailure("", r.e.failure)
 	}
-	return core.Arg{Ref: r.e.id}, nil
+	return core.Arg{Ref: r.e.share()}, nil
 }
 
 type val[A any] struct{ v A }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,8 +43,19 @@ func (n *Node) Tasks(ctx context.Context, limit int) []RunInfo {
 		return nil
 	}
 	var list []core.TaskInfo
-	n.engine.brain.do(func(c *core.Core) { list = c.Tasks(limit) })
-	stands := n.standings(ctx, list)
+	nodes := make(map[NodeID]bool)
+	n.engine.brain.do(func(c *core.Core) {
+		list = c.Tasks(limit)
+		for _, id := range c.ActorNodes() {
+			nodes[NodeID(id)] = true
+		}
+	})
+	for _, t := range list {
+		if t.Node != "" {
+			nodes[NodeID(t.Node)] = true
+		}
+	}
+	stands, straight := n.standings(ctx, nodes)
 	out := make([]RunInfo, len(list))
 	for i, t := range list {
 		out[i] = RunInfo{
@@ -53,20 +65,35 @@ func (n *Node) Tasks(ctx context.Context, limit int) []RunInfo {
 			out[i].State, out[i].Why = s.State, s.Why
 		}
 	}
-	return out
+	for _, s := range straight {
+		out = append(out, RunInfo{ID: idText(core.ID(s.Id)), Job: JobID(s.Job), Name: s.Name, State: s.State, Node: s.node, Why: s.Why})
+	}
+	slices.SortFunc(out, func(a, b RunInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return out[:min(len(out), limit)]
 }
 
 // Actors lists up to limit actors that are not dead. Empty on a node that is not the head.
-func (n *Node) Actors(limit int) []ActorInfo {
+func (n *Node) Actors(ctx context.Context, limit int) []ActorInfo {
 	if n.engine.brain == nil {
 		return nil
 	}
 	var list []core.ActorInfo
-	n.engine.brain.do(func(c *core.Core) { list = c.Actors(limit) })
+	nodes := make(map[NodeID]bool)
+	n.engine.brain.do(func(c *core.Core) {
+		list = c.Actors(limit)
+		for _, id := range c.ActorNodes() {
+			nodes[NodeID(id)] = true
+		}
+	})
+	_, straight := n.standings(ctx, nodes)
+	calls := make(map[core.ID]int)
+	for _, s := range straight {
+		calls[core.ID(s.Actor)]++
+	}
 	out := make([]ActorInfo, len(list))
 	for i, a := range list {
 		out[i] = ActorInfo{
-			ID: idText(a.ID), Job: JobID(a.Job), Name: a.Name, Class: a.Class, State: a.State, Node: NodeID(a.Node), Restarts: a.Restarts, Calls: a.Calls, Why: a.Why,
+			ID: idText(a.ID), Job: JobID(a.Job), Name: a.Name, Class: a.Class, State: a.State, Node: NodeID(a.Node), Restarts: a.Restarts, Calls: a.Calls + calls[a.ID], Why: a.Why,
 		}
 	}
 	return out
@@ -75,31 +102,35 @@ func (n *Node) Actors(limit int) []ActorInfo {
 // standWait is how long a node may take to say how its attempts stand. What one that does not answer has counts as running.
 const standWait = 2 * time.Second
 
-// standings asks the nodes for those of the tasks that do not run, though they have a place.
-func (n *Node) standings(ctx context.Context, list []core.TaskInfo) map[attemptKey]*wire.Stand {
-	nodes := make(map[NodeID]int)
-	for _, t := range list {
-		if t.Node != "" {
-			nodes[NodeID(t.Node)]++
-		}
-	}
+// straightCall is a call that went straight to its actor, on a node.
+type straightCall struct {
+	*wire.Stand
+	node NodeID
+}
+
+// standings asks nodes for those of their tasks that do not run, though they have a place; and for calls that went straight to actors there.
+func (n *Node) standings(ctx context.Context, nodes map[NodeID]bool) (stands map[attemptKey]*wire.Stand, straight []straightCall) {
 	ctx, cancel := context.WithTimeout(ctx, standWait)
 	defer cancel()
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	out := make(map[attemptKey]*wire.Stand)
+	stands = make(map[attemptKey]*wire.Stand)
 	for id := range nodes {
 		all.Go(func() {
-			stands := n.standingOn(ctx, id)
+			list := n.standingOn(ctx, id)
 			mu.Lock()
 			defer mu.Unlock()
-			for _, s := range stands {
-				out[attemptKey{core.ID(s.Id), s.Attempt}] = s
+			for _, s := range list {
+				if s.Actor != 0 {
+					straight = append(straight, straightCall{s, id})
+				} else {
+					stands[attemptKey{core.ID(s.Id), s.Attempt}] = s
+				}
 			}
 		})
 	}
 	all.Wait()
-	return out
+	return stands, straight
 }
 
 func (n *Node) standingOn(ctx context.Context, id NodeID) []*wire.Stand {
@@ -124,7 +155,7 @@ func (s *peerServer) Standing(_ context.Context, r *wire.StandingRequest) (*wire
 	return &wire.StandingReply{Attempts: s.n.engine.standing(min(int(r.Limit), maxStands))}, nil
 }
 
-// standing tells of attempts here that do not run.
+// standing tells of attempts here that do not run, and of calls that came straight.
 func (rt *engine) standing(limit int) (list []*wire.Stand) {
 	type at struct {
 		a      *attempt
@@ -149,10 +180,16 @@ func (rt *engine) standing(limit int) (list []*wire.Stand) {
 			stand.Why = fmt.Sprintf("a CPU of its node, with %d others", ahead-1)
 		case x.a.inst != nil && x.a.m.Spec.Kind == core.KindCall:
 			before := x.a.inst.before(x.a)
-			if before < 0 {
-				continue
+			if x.a.from != "" {
+				stand.State = "RUNNING"
+				stand.Job, stand.Name, stand.Actor = string(x.a.s.job), cmp.Or(x.a.m.Spec.Opt.Name, x.a.m.Spec.Func), uint64(x.a.m.Actor)
 			}
-			stand.Why = fmt.Sprintf("its actor, which is busy; %d calls are before it", before)
+			if before < 0 && x.a.from == "" {
+				continue
+			} else if before < 0 {
+				break
+			}
+			stand.State, stand.Why = "QUEUED", fmt.Sprintf("its actor, which is busy; %d calls are before it", before)
 		case state == scheduler.Queued:
 			stand.Why = "a CPU of its node"
 		case state == scheduler.Waiting:
@@ -200,12 +237,12 @@ func (s *headServer) ListTasks(ctx context.Context, r *wire.ListRequest) (*wire.
 	return reply, nil
 }
 
-func (s *headServer) ListActors(_ context.Context, r *wire.ListRequest) (*wire.ListActorsReply, error) {
+func (s *headServer) ListActors(ctx context.Context, r *wire.ListRequest) (*wire.ListActorsReply, error) {
 	if _, err := s.head(); err != nil {
 		return nil, err
 	}
 	reply := &wire.ListActorsReply{}
-	for _, a := range s.n.Actors(int(r.Limit)) {
+	for _, a := range s.n.Actors(ctx, int(r.Limit)) {
 		reply.Actors = append(reply.Actors, &wire.ActorInfo{
 			Id: a.ID, Job: string(a.Job), Name: cleanText(a.Name), Class: a.Class, State: a.State, Node: string(a.Node),
 			Restarts: int64(a.Restarts), PendingCalls: int64(a.Calls), Why: cleanText(a.Why),

@@ -151,7 +151,7 @@ func (c *cluster) clean() {
 			rt.mu.Lock()
 			left := len(rt.entries) + len(rt.attempts) + len(rt.instances) + len(rt.sources) + len(rt.readers) + len(rt.kept)
 			rt.mu.Unlock()
-			if left > 0 && n.ctx.Err() == nil {
+			if (left > 0 || rt.direct != nil && !rt.direct.idle()) && n.ctx.Err() == nil {
 				return false
 			}
 			if b := rt.brain; b != nil {

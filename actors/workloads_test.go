@@ -112,8 +112,8 @@ func (r *reporter) Report(ctx context.Context, n note) (None, error) {
 	return recorderNote.Call(ctx, r.to, Val(n)).Get(ctx)
 }
 
-// runChaos runs one workload on the head's cluster, and checks its result and that everything comes back.
-func runChaos(ctx context.Context, head *Node, name string, size int) (err error) {
+// runChaos runs one workload on the head's cluster, and checks its result and that everything comes back. With mayLose a node is lost.
+func runChaos(ctx context.Context, head *Node, name string, size int, mayLose bool) (err error) {
 	c, err := head.NewClient(ctx, JobSpec{Name: name})
 	if err != nil {
 		return err
@@ -162,6 +162,29 @@ func runChaos(ctx context.Context, head *Node, name string, size int) (err error
 		for _, h := range keep {
 			h.Release()
 		}
+	case "straight": // calls that go straight to actors, in their order; those of an actor that is lost may fail
+		var hs []*Handle[turner]
+		for range 4 {
+			hs = append(hs, turners.Start(ctx, c, NoArg, Spread(), Restarts(-1)))
+		}
+		var refs []*Ref[int]
+		for k := range 6 * size {
+			refs = append(refs, takeTurns.Call(ctx, c, Val(turns{fmt.Sprint(k), hs, 500}), Spread()))
+		}
+		total := 0
+		for _, r := range refs {
+			done, err := r.Get(ctx)
+			if err != nil {
+				return err
+			}
+			total += done
+		}
+		if lost := 6*size*500 - total; lost != 0 && !mayLose {
+			return fmt.Errorf("%d calls were lost", lost)
+		}
+		for _, h := range hs {
+			h.Release()
+		}
 	case "streams":
 		var nodes []NodeID
 		for _, info := range head.Nodes() {
@@ -200,7 +223,7 @@ func runChaos(ctx context.Context, head *Node, name string, size int) (err error
 	return nil
 }
 
-var workloads = []string{"tasks", "actors", "streams", "borrowing"}
+var workloads = []string{"tasks", "actors", "straight", "streams", "borrowing"}
 
 // Each workload, while messages are lost, late and repeated: what asks for something ("requests"), what answers ("replies"), and acknowledgements.
 func TestTypedChaos(t *testing.T) {
@@ -215,8 +238,8 @@ func TestTypedChaos(t *testing.T) {
 		rules []Fault
 	}{
 		{"nothing", nil},
-		{"requests lost", lose("Submit", "Put", "Hold", "Release", "Want", "Read", "Start", "Free", "Credit", "Blocked")},
-		{"replies lost", lose("Done", "Ready", "Emit", "Items", "Ack")},
+		{"requests lost", lose("Submit", "Put", "Hold", "Release", "Want", "Read", "Start", "Free", "Credit", "Blocked", "Call", "Fence", "Where")},
+		{"replies lost", lose("Done", "Ready", "Emit", "Items", "Ack", "Answer", "Fenced")},
 	} {
 		for _, name := range workloads {
 			t.Run(fault.name+"/"+name, func(t *testing.T) {
@@ -231,7 +254,7 @@ func TestTypedChaos(t *testing.T) {
 					}
 					cfg.Store.MemoryLimit = 64 << 20
 				})
-				require.NoError(t, runChaos(testContext(t), c.head, name, 1))
+				require.NoError(t, runChaos(testContext(t), c.head, name, 1, false))
 				c.clean()
 				if faults != nil {
 					require.Positive(t, faults.Hits())

@@ -26,6 +26,7 @@ type actor struct {
 	pending  int         // calls that are not done
 	seq      uint64
 	why      *Failure // dead
+	told     []*node  // that have a handle and know where it lives
 }
 
 // lane is one caller's calls that have not begun, in order.
@@ -150,6 +151,44 @@ func (c *Core) admitCall(t *task) bool {
 	return true
 }
 
+// tellWhere tells a node that calls the actor where it lives. One that has a name may be called through several handles, by one caller in
+// turn, and what bounds its pending calls must see them all: these are called by the head.
+func (c *Core) tellWhere(n *node, a *actor) {
+	if a.told == nil || !slices.Contains(a.told, n) {
+		if w, ok := c.where(n, a); ok {
+			c.send(n, &w)
+		}
+	}
+}
+
+func (c *Core) where(n *node, a *actor) (w Where, ok bool) {
+	if a.state != actorAlive || a.name != "" || a.task.spec.Opt.MaxPending > 0 {
+		return w, false
+	}
+	if !slices.Contains(a.told, n) {
+		a.told = append(a.told, n)
+	}
+	c.told[n.id] = struct{}{}
+	return Where{Actor: a.id, Node: a.node.id, Incarnation: a.task.attempt}, true
+}
+
+// maxPlaces bounds the places in one message.
+const maxPlaces = 1000
+
+// places tells where the actors live of which values have handles.
+func (c *Core) places(n *node, vs []Value) (list []Where) {
+	for i := range vs {
+		for _, id := range vs[i].Contains {
+			if a := c.actors[id]; a != nil && len(list) < maxPlaces {
+				if w, ok := c.where(n, a); ok {
+					list = append(list, w)
+				}
+			}
+		}
+	}
+	return list
+}
+
 func (a *actor) lane(t *task) *lane {
 	if !a.task.spec.Opt.AnyOrder {
 		for _, l := range a.lanes {
@@ -199,6 +238,7 @@ func (c *Core) pump(a *actor, l *lane) {
 		t.deps = 0
 		a.inflight.add(t, inFlight)
 		m := &Start{Spec: t.spec, Attempt: t.attempt, Args: vs, Actor: a.id}
+		m.Places = c.places(a.node, vs)
 		c.aim(m, a.node)
 		c.send(a.node, m)
 	}
@@ -254,6 +294,7 @@ func (c *Core) actorLost(a *actor, reason, kind string) {
 		delete(a.node.actors, a.id)
 		a.node = nil
 	}
+	a.told = nil
 	c.leaveNode(a.task)
 	limit := a.task.spec.Opt.Restarts
 	again := a.state == actorAlive && (limit < 0 || a.restarts < limit) && !a.job.closed && !a.closing

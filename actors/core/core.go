@@ -42,8 +42,9 @@ type Core struct {
 	names   map[string]*actor
 	streams map[ID]*stream
 	groups  map[ID]*group
-	gangs   map[ID]*gang // of which tasks are still to be submitted
-	line    []*gang      // ready, in order
+	told    map[NodeID]struct{} // were told where an actor lives: they may have calls that are not known here
+	gangs   map[ID]*gang        // of which tasks are still to be submitted
+	line    []*gang             // ready, in order
 	lineage lineage
 	round   uint64 // of schedule
 	turn    int    // of spreading
@@ -83,7 +84,7 @@ func New(cfg Config) *Core {
 		cfg: cfg, nodes: make(map[NodeID]*node), objects: make(map[ID]*object), tasks: make(map[ID]*task),
 		kids: make(map[ID]*chain[task]), jobs: make(map[JobID]*job), stats: make(map[string]*funcStat),
 		actors: make(map[ID]*actor), names: make(map[string]*actor), streams: make(map[ID]*stream), groups: make(map[ID]*group),
-		gangs: make(map[ID]*gang),
+		gangs: make(map[ID]*gang), told: make(map[NodeID]struct{}),
 	}
 	c.StartJob(DetachedJob)
 	return c
@@ -139,6 +140,15 @@ func (c *Core) Handle(from NodeID, msg any) {
 		panic(fmt.Sprintf("core: message %T", msg))
 	}
 	c.schedule()
+}
+
+// Takes says whether Handle takes the message: nodes may send what is not for a core.
+func Takes(msg any) bool {
+	switch msg.(type) {
+	case *Submit, *Put, *Hold, *Release, *Want, *Lost, *Done, *Blocked, *Returned, *Cancel, *Kill, *Emit, *Read:
+		return true
+	}
+	return false
 }
 
 // StartJob makes a job known.

@@ -94,6 +94,16 @@ func (c *Core) Actors(limit int) (list []ActorInfo) {
 	return list
 }
 
+// ActorNodes lists the nodes on which actors live that may be called straight.
+func (c *Core) ActorNodes() (ids []NodeID) {
+	for _, n := range c.order {
+		if len(n.actors) > 0 && len(c.told) > 0 {
+			ids = append(ids, n.id)
+		}
+	}
+	return ids
+}
+
 // OnNode says whether a task has a place.
 func (c *Core) OnNode(id ID) bool {
 	t := c.tasks[id]

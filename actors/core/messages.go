@@ -80,11 +80,15 @@ type Spec struct {
 type (
 	// Submit starts something. Its sender holds the objects that come of it and is told when they are ready.
 	Submit struct{ Spec *Spec }
-	// Put makes an object of a value.
+	// Put makes an object of a value; or of the result of a call that the core does not know of, which may also be still to come,
+	// or have failed.
 	Put struct {
-		ID    ID
-		Job   JobID
-		Value Value
+		ID      ID
+		Job     JobID
+		Value   Value
+		Pending bool     // another Put will tell, or the call itself will be submitted
+		Failure *Failure // instead of a value
+		For     NodeID   // not "": this node holds it, and is told
 	}
 	// Hold and Release say that the node has its first, and no more, handle of an object.
 	Hold    struct{ ID ID }
@@ -139,6 +143,22 @@ type (
 		Turn     ID     // which of those that read as this reader, one after the other
 		Lost     NodeID // not "": the next item was not there, where it was said to be
 	}
+	// Call is a call of an actor that came straight from the node of its caller. It is answered, always, by Answer.
+	Call struct {
+		Spec        *Spec
+		Incarnation int32 // of the actor that it is for
+	}
+	// Answer ends a Call.
+	Answer struct {
+		ID      ID
+		Value   Value
+		Failure *Failure
+		Missed  bool // it has not begun: the actor is not here
+		AtHead  bool // the value was put for the caller
+	}
+	// Fence asks for a Fenced with its number, when everything that was sent before has come.
+	Fence  struct{ Number uint64 }
+	Fenced struct{ Number uint64 }
 	// Returned gives back tasks that were sent ahead and did not begin.
 	Returned struct {
 		ID      ID
@@ -155,10 +175,11 @@ type (
 		Spec    *Spec
 		Attempt int32
 		Args    []Value
-		Actor   ID    // the actor itself (KindCreate, KindCall)
-		Skip    int64 // items of the stream that are not needed again
-		Base    int64 // items that its readers have consumed
-		Window  int64 // items it may be ahead of the slowest reader
+		Actor   ID      // the actor itself (KindCreate, KindCall)
+		Skip    int64   // items of the stream that are not needed again
+		Base    int64   // items that its readers have consumed
+		Window  int64   // items it may be ahead of the slowest reader
+		Places  []Where // of actors of which the arguments have handles
 	}
 	// Stop cancels an attempt.
 	Stop struct {
@@ -171,6 +192,14 @@ type (
 		Actor  ID
 		Reason string
 	}
+	// Where tells a node that has a handle where the actor lives, so that it can be called straight.
+	Where struct {
+		Actor       ID
+		Node        NodeID
+		Incarnation int32
+	}
+	// StopCalls cancels the calls that a task made straight.
+	StopCalls struct{ Parent ID }
 	// Ready tells an object's value or failure.
 	Ready struct {
 		ID      ID

@@ -65,6 +65,7 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 	}
 	n.dead = true
 	delete(c.nodes, id)
+	delete(c.told, id)
 	c.order = slices.DeleteFunc(c.order, func(o *node) bool { return o == n })
 	text := "node " + string(id) + " is dead"
 	if reason != "" {
@@ -79,6 +80,10 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 		}
 		if o.state == ready && o.value != nil && o.value.Node == id {
 			c.lose(o)
+		}
+		if o.promise == n {
+			o.promise = nil
+			c.giveUp(o, "the node that made the call is dead")
 		}
 		o.wanted = slices.DeleteFunc(o.wanted, func(w *node) bool { return w == n })
 	}

@@ -26,6 +26,7 @@ type object struct {
 	failure  *Failure
 	producer *task // nil: nothing makes it again
 	why      string
+	promise  *node // pending: this node will tell what it is
 	waiting  []*task
 	wanted   []*node
 	ofJob    chained[object]
@@ -44,14 +45,46 @@ func (c *Core) newObject(j *job, id ID, holder *node) *object {
 // put makes an object of a value.
 func (c *Core) put(n *node, m *Put) {
 	j := c.jobs[m.Job]
-	if j == nil || j.closed || c.objects[m.ID] != nil {
-		c.freeValue(&m.Value)
+	why := "it was made by Put, which nothing can do again"
+	if m.For != "" {
+		n, why = c.nodes[m.For], "it was made by a call of an actor, which is not made again"
+	}
+	o := c.objects[m.ID]
+	if j == nil || j.closed || n == nil || o != nil && o.promise == nil {
+		if !m.Pending {
+			c.freeValue(&m.Value)
+		}
 		return
 	}
-	o := c.newObject(j, m.ID, n)
-	o.why = "it was made by Put, which nothing can do again"
-	c.pinAll(m.Value.Contains)
-	c.resolve(o, &m.Value, nil)
+	if o == nil {
+		o = c.newObject(j, m.ID, n)
+		o.why = why
+	}
+	if m.Pending {
+		o.promise = n
+		return
+	}
+	o.promise = nil
+	if m.For != "" {
+		o.wanted = append(o.wanted, n)
+	}
+	if m.Failure == nil {
+		c.pinAll(m.Value.Contains)
+	}
+	c.resolve(o, &m.Value, m.Failure)
+}
+
+// result makes the object of a task's or call's result; or finds it, if it was promised.
+func (c *Core) result(j *job, id ID, n *node) *object {
+	o := c.objects[id]
+	if o == nil || o.promise != n {
+		o = c.newObject(j, id, n)
+	}
+	o.promise = nil
+	if !slices.Contains(o.wanted, n) {
+		o.wanted = append(o.wanted, n)
+	}
+	return o
 }
 
 func (c *Core) hold(n *node, id ID) {
@@ -63,6 +96,9 @@ func (c *Core) hold(n *node, id ID) {
 func (c *Core) unhold(n *node, id ID) {
 	if o := c.objects[id]; o != nil {
 		o.refs.Release(n)
+		if a := c.actors[id]; a != nil {
+			a.told = slices.DeleteFunc(a.told, func(t *node) bool { return t == n })
+		}
 		c.collect(o)
 	}
 }
@@ -164,7 +200,7 @@ func (c *Core) collect(o *object) {
 		c.closeStream(s)
 	}
 	c.endGroup(o.id)
-	if o.state == pending && o.producer != nil && o.producer.open {
+	if o.state == pending && (o.promise != nil || o.producer != nil && o.producer.open) {
 		return // it comes, and then goes
 	}
 	if v := o.value; v != nil && (o.users == 0 || v.Node != "") {

@@ -80,9 +80,8 @@ func (c *Core) submit(n *node, s *Spec) {
 		kids.add(t, isKid)
 	}
 	for i := range s.Results {
-		o := c.newObject(j, s.ID+ID(i), n)
+		o := c.result(j, s.ID+ID(i), n)
 		o.producer = t
-		o.wanted = []*node{n}
 		t.live++
 	}
 	if s.Stream {
@@ -105,6 +104,7 @@ func (c *Core) submit(n *node, s *Spec) {
 		if !c.admitCall(t) {
 			return
 		}
+		c.tellWhere(n, t.actor)
 	}
 	c.prepare(t)
 }
@@ -232,6 +232,7 @@ func (c *Core) start(t *task, b *bucket) {
 	if t.spec.Kind == KindCreate {
 		m.Actor = t.actor.id
 	}
+	m.Places = c.places(b.node, vs)
 	c.aim(m, b.node)
 	c.send(b.node, m)
 }
@@ -496,6 +497,11 @@ func (c *Core) cancel(id ID, recursive bool, reason string) {
 	}
 	if !recursive {
 		return
+	}
+	for _, n := range c.order {
+		if _, ok := c.told[n.id]; ok {
+			c.send(n, &StopCalls{Parent: id})
+		}
 	}
 	if kids := c.kids[id]; kids != nil {
 		for _, t := range kids.all(isKid) {

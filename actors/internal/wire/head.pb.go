@@ -1401,6 +1401,9 @@ type Stand struct {
 	Attempt       int32                  `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Job           string                 `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"` // of a call that came straight: the head does not know of it
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	Actor         uint64                 `protobuf:"varint,7,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1461,6 +1464,27 @@ func (x *Stand) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Stand) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Stand) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Stand) GetActor() uint64 {
+	if x != nil {
+		return x.Actor
+	}
+	return 0
 }
 
 type FetchRequest struct {
@@ -1895,12 +1919,15 @@ const file_head_proto_rawDesc = "" +
 	"\x0fStandingRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\"@\n" +
 	"\rStandingReply\x12/\n" +
-	"\battempts\x18\x01 \x03(\v2\x13.manta.actors.StandR\battempts\"Y\n" +
+	"\battempts\x18\x01 \x03(\v2\x13.manta.actors.StandR\battempts\"\x95\x01\n" +
 	"\x05Stand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\":\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x10\n" +
+	"\x03job\x18\x05 \x01(\tR\x03job\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x14\n" +
+	"\x05actor\x18\a \x01(\x04R\x05actor\":\n" +
 	"\fFetchRequest\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\" \n" +

@@ -145,6 +145,10 @@ type Item struct {
 	Emit          *EmitItem              `protobuf:"bytes,12,opt,name=emit,proto3" json:"emit,omitempty"`
 	Read          *ReadStream            `protobuf:"bytes,13,opt,name=read,proto3" json:"read,omitempty"`
 	Returned      *Attempt               `protobuf:"bytes,14,opt,name=returned,proto3" json:"returned,omitempty"`
+	Call          *CallActor             `protobuf:"bytes,15,opt,name=call,proto3" json:"call,omitempty"`
+	Answer        *AnswerCall            `protobuf:"bytes,16,opt,name=answer,proto3" json:"answer,omitempty"`
+	Fence         uint64                 `protobuf:"varint,17,opt,name=fence,proto3" json:"fence,omitempty"`
+	Fenced        uint64                 `protobuf:"varint,18,opt,name=fenced,proto3" json:"fenced,omitempty"`
 	Welcome       uint64                 `protobuf:"varint,20,opt,name=welcome,proto3" json:"welcome,omitempty"`
 	Start         *StartAttempt          `protobuf:"bytes,21,opt,name=start,proto3" json:"start,omitempty"`
 	Stop          *StopAttempt           `protobuf:"bytes,22,opt,name=stop,proto3" json:"stop,omitempty"`
@@ -153,6 +157,8 @@ type Item struct {
 	Free          []byte                 `protobuf:"bytes,25,opt,name=free,proto3" json:"free,omitempty"`
 	Credit        *StreamCredit          `protobuf:"bytes,26,opt,name=credit,proto3" json:"credit,omitempty"`
 	Items         *StreamItems           `protobuf:"bytes,27,opt,name=items,proto3" json:"items,omitempty"`
+	Where         *ActorPlace            `protobuf:"bytes,28,opt,name=where,proto3" json:"where,omitempty"`
+	StopCalls     uint64                 `protobuf:"varint,29,opt,name=stop_calls,json=stopCalls,proto3" json:"stop_calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,6 +291,34 @@ func (x *Item) GetReturned() *Attempt {
 	return nil
 }
 
+func (x *Item) GetCall() *CallActor {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *Item) GetAnswer() *AnswerCall {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *Item) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Item) GetFenced() uint64 {
+	if x != nil {
+		return x.Fenced
+	}
+	return 0
+}
+
 func (x *Item) GetWelcome() uint64 {
 	if x != nil {
 		return x.Welcome
@@ -339,6 +373,20 @@ func (x *Item) GetItems() *StreamItems {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *Item) GetWhere() *ActorPlace {
+	if x != nil {
+		return x.Where
+	}
+	return nil
+}
+
+func (x *Item) GetStopCalls() uint64 {
+	if x != nil {
+		return x.StopCalls
+	}
+	return 0
 }
 
 type ObjectValue struct {
@@ -1002,6 +1050,9 @@ type PutObject struct {
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	Value         *ObjectValue           `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Pending       bool                   `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
+	Failure       *TaskFailure           `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	For           string                 `protobuf:"bytes,6,opt,name=for,proto3" json:"for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1057,6 +1108,216 @@ func (x *PutObject) GetValue() *ObjectValue {
 	return nil
 }
 
+func (x *PutObject) GetPending() bool {
+	if x != nil {
+		return x.Pending
+	}
+	return false
+}
+
+func (x *PutObject) GetFailure() *TaskFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+func (x *PutObject) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+// CallActor goes straight from a caller's node to an actor's, which answers.
+type CallActor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          *TaskSpec              `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Incarnation   int32                  `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallActor) Reset() {
+	*x = CallActor{}
+	mi := &file_runtime_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallActor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallActor) ProtoMessage() {}
+
+func (x *CallActor) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallActor.ProtoReflect.Descriptor instead.
+func (*CallActor) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CallActor) GetSpec() *TaskSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *CallActor) GetIncarnation() int32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+type AnswerCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Value         *ObjectValue           `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Failure       *TaskFailure           `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	Missed        bool                   `protobuf:"varint,4,opt,name=missed,proto3" json:"missed,omitempty"`               // it has not begun: the actor is not here
+	AtHead        bool                   `protobuf:"varint,5,opt,name=at_head,json=atHead,proto3" json:"at_head,omitempty"` // the value was put for the caller
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerCall) Reset() {
+	*x = AnswerCall{}
+	mi := &file_runtime_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerCall) ProtoMessage() {}
+
+func (x *AnswerCall) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerCall.ProtoReflect.Descriptor instead.
+func (*AnswerCall) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AnswerCall) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *AnswerCall) GetValue() *ObjectValue {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *AnswerCall) GetFailure() *TaskFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+func (x *AnswerCall) GetMissed() bool {
+	if x != nil {
+		return x.Missed
+	}
+	return false
+}
+
+func (x *AnswerCall) GetAtHead() bool {
+	if x != nil {
+		return x.AtHead
+	}
+	return false
+}
+
+type ActorPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Actor         uint64                 `protobuf:"varint,1,opt,name=actor,proto3" json:"actor,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Incarnation   int32                  `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActorPlace) Reset() {
+	*x = ActorPlace{}
+	mi := &file_runtime_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActorPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActorPlace) ProtoMessage() {}
+
+func (x *ActorPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_runtime_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActorPlace.ProtoReflect.Descriptor instead.
+func (*ActorPlace) Descriptor() ([]byte, []int) {
+	return file_runtime_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ActorPlace) GetActor() uint64 {
+	if x != nil {
+		return x.Actor
+	}
+	return 0
+}
+
+func (x *ActorPlace) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ActorPlace) GetIncarnation() int32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
 type LostObject struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1067,7 +1328,7 @@ type LostObject struct {
 
 func (x *LostObject) Reset() {
 	*x = LostObject{}
-	mi := &file_runtime_proto_msgTypes[10]
+	mi := &file_runtime_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1340,7 @@ func (x *LostObject) String() string {
 func (*LostObject) ProtoMessage() {}
 
 func (x *LostObject) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[10]
+	mi := &file_runtime_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1353,7 @@ func (x *LostObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostObject.ProtoReflect.Descriptor instead.
 func (*LostObject) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{10}
+	return file_runtime_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LostObject) GetId() uint64 {
@@ -1122,7 +1383,7 @@ type DoneAttempt struct {
 
 func (x *DoneAttempt) Reset() {
 	*x = DoneAttempt{}
-	mi := &file_runtime_proto_msgTypes[11]
+	mi := &file_runtime_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1395,7 @@ func (x *DoneAttempt) String() string {
 func (*DoneAttempt) ProtoMessage() {}
 
 func (x *DoneAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[11]
+	mi := &file_runtime_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1408,7 @@ func (x *DoneAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoneAttempt.ProtoReflect.Descriptor instead.
 func (*DoneAttempt) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{11}
+	return file_runtime_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DoneAttempt) GetId() uint64 {
@@ -1196,7 +1457,7 @@ type BlockedAttempt struct {
 
 func (x *BlockedAttempt) Reset() {
 	*x = BlockedAttempt{}
-	mi := &file_runtime_proto_msgTypes[12]
+	mi := &file_runtime_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1469,7 @@ func (x *BlockedAttempt) String() string {
 func (*BlockedAttempt) ProtoMessage() {}
 
 func (x *BlockedAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[12]
+	mi := &file_runtime_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1482,7 @@ func (x *BlockedAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedAttempt.ProtoReflect.Descriptor instead.
 func (*BlockedAttempt) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{12}
+	return file_runtime_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BlockedAttempt) GetId() uint64 {
@@ -1255,7 +1516,7 @@ type CancelObject struct {
 
 func (x *CancelObject) Reset() {
 	*x = CancelObject{}
-	mi := &file_runtime_proto_msgTypes[13]
+	mi := &file_runtime_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1528,7 @@ func (x *CancelObject) String() string {
 func (*CancelObject) ProtoMessage() {}
 
 func (x *CancelObject) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[13]
+	mi := &file_runtime_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1541,7 @@ func (x *CancelObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelObject.ProtoReflect.Descriptor instead.
 func (*CancelObject) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{13}
+	return file_runtime_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelObject) GetId() uint64 {
@@ -1307,7 +1568,7 @@ type KillActor struct {
 
 func (x *KillActor) Reset() {
 	*x = KillActor{}
-	mi := &file_runtime_proto_msgTypes[14]
+	mi := &file_runtime_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1580,7 @@ func (x *KillActor) String() string {
 func (*KillActor) ProtoMessage() {}
 
 func (x *KillActor) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[14]
+	mi := &file_runtime_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1593,7 @@ func (x *KillActor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillActor.ProtoReflect.Descriptor instead.
 func (*KillActor) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{14}
+	return file_runtime_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *KillActor) GetActor() uint64 {
@@ -1363,7 +1624,7 @@ type EmitItem struct {
 
 func (x *EmitItem) Reset() {
 	*x = EmitItem{}
-	mi := &file_runtime_proto_msgTypes[15]
+	mi := &file_runtime_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1636,7 @@ func (x *EmitItem) String() string {
 func (*EmitItem) ProtoMessage() {}
 
 func (x *EmitItem) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[15]
+	mi := &file_runtime_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1649,7 @@ func (x *EmitItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitItem.ProtoReflect.Descriptor instead.
 func (*EmitItem) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{15}
+	return file_runtime_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EmitItem) GetStream() uint64 {
@@ -1447,7 +1708,7 @@ type ReadStream struct {
 
 func (x *ReadStream) Reset() {
 	*x = ReadStream{}
-	mi := &file_runtime_proto_msgTypes[16]
+	mi := &file_runtime_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1720,7 @@ func (x *ReadStream) String() string {
 func (*ReadStream) ProtoMessage() {}
 
 func (x *ReadStream) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[16]
+	mi := &file_runtime_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1733,7 @@ func (x *ReadStream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadStream.ProtoReflect.Descriptor instead.
 func (*ReadStream) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{16}
+	return file_runtime_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadStream) GetStream() uint64 {
@@ -1527,7 +1788,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_runtime_proto_msgTypes[17]
+	mi := &file_runtime_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1800,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[17]
+	mi := &file_runtime_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1813,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{17}
+	return file_runtime_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Attempt) GetId() uint64 {
@@ -1578,6 +1839,7 @@ type StartAttempt struct {
 	Skip          int64                  `protobuf:"varint,5,opt,name=skip,proto3" json:"skip,omitempty"`
 	Window        int64                  `protobuf:"varint,6,opt,name=window,proto3" json:"window,omitempty"`
 	Base          int64                  `protobuf:"varint,8,opt,name=base,proto3" json:"base,omitempty"`
+	Places        []*ActorPlace          `protobuf:"bytes,9,rep,name=places,proto3" json:"places,omitempty"`
 	Refs          []uint64               `protobuf:"varint,7,rep,packed,name=refs,proto3" json:"refs,omitempty"` // of the arguments; 0 for those that came as values
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1585,7 +1847,7 @@ type StartAttempt struct {
 
 func (x *StartAttempt) Reset() {
 	*x = StartAttempt{}
-	mi := &file_runtime_proto_msgTypes[18]
+	mi := &file_runtime_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1859,7 @@ func (x *StartAttempt) String() string {
 func (*StartAttempt) ProtoMessage() {}
 
 func (x *StartAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[18]
+	mi := &file_runtime_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1872,7 @@ func (x *StartAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartAttempt.ProtoReflect.Descriptor instead.
 func (*StartAttempt) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{18}
+	return file_runtime_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartAttempt) GetSpec() *TaskSpec {
@@ -1662,6 +1924,13 @@ func (x *StartAttempt) GetBase() int64 {
 	return 0
 }
 
+func (x *StartAttempt) GetPlaces() []*ActorPlace {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
 func (x *StartAttempt) GetRefs() []uint64 {
 	if x != nil {
 		return x.Refs
@@ -1680,7 +1949,7 @@ type StopAttempt struct {
 
 func (x *StopAttempt) Reset() {
 	*x = StopAttempt{}
-	mi := &file_runtime_proto_msgTypes[19]
+	mi := &file_runtime_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1961,7 @@ func (x *StopAttempt) String() string {
 func (*StopAttempt) ProtoMessage() {}
 
 func (x *StopAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[19]
+	mi := &file_runtime_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1974,7 @@ func (x *StopAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAttempt.ProtoReflect.Descriptor instead.
 func (*StopAttempt) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{19}
+	return file_runtime_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopAttempt) GetId() uint64 {
@@ -1739,7 +2008,7 @@ type StopActor struct {
 
 func (x *StopActor) Reset() {
 	*x = StopActor{}
-	mi := &file_runtime_proto_msgTypes[20]
+	mi := &file_runtime_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2020,7 @@ func (x *StopActor) String() string {
 func (*StopActor) ProtoMessage() {}
 
 func (x *StopActor) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[20]
+	mi := &file_runtime_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2033,7 @@ func (x *StopActor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopActor.ProtoReflect.Descriptor instead.
 func (*StopActor) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{20}
+	return file_runtime_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StopActor) GetActor() uint64 {
@@ -1792,7 +2061,7 @@ type ReadyObject struct {
 
 func (x *ReadyObject) Reset() {
 	*x = ReadyObject{}
-	mi := &file_runtime_proto_msgTypes[21]
+	mi := &file_runtime_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +2073,7 @@ func (x *ReadyObject) String() string {
 func (*ReadyObject) ProtoMessage() {}
 
 func (x *ReadyObject) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[21]
+	mi := &file_runtime_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +2086,7 @@ func (x *ReadyObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadyObject.ProtoReflect.Descriptor instead.
 func (*ReadyObject) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{21}
+	return file_runtime_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReadyObject) GetId() uint64 {
@@ -1853,7 +2122,7 @@ type StreamCredit struct {
 
 func (x *StreamCredit) Reset() {
 	*x = StreamCredit{}
-	mi := &file_runtime_proto_msgTypes[22]
+	mi := &file_runtime_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2134,7 @@ func (x *StreamCredit) String() string {
 func (*StreamCredit) ProtoMessage() {}
 
 func (x *StreamCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[22]
+	mi := &file_runtime_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2147,7 @@ func (x *StreamCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamCredit.ProtoReflect.Descriptor instead.
 func (*StreamCredit) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{22}
+	return file_runtime_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StreamCredit) GetStream() uint64 {
@@ -1924,7 +2193,7 @@ type StreamItems struct {
 
 func (x *StreamItems) Reset() {
 	*x = StreamItems{}
-	mi := &file_runtime_proto_msgTypes[23]
+	mi := &file_runtime_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +2205,7 @@ func (x *StreamItems) String() string {
 func (*StreamItems) ProtoMessage() {}
 
 func (x *StreamItems) ProtoReflect() protoreflect.Message {
-	mi := &file_runtime_proto_msgTypes[23]
+	mi := &file_runtime_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +2218,7 @@ func (x *StreamItems) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamItems.ProtoReflect.Descriptor instead.
 func (*StreamItems) Descriptor() ([]byte, []int) {
-	return file_runtime_proto_rawDescGZIP(), []int{23}
+	return file_runtime_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StreamItems) GetStream() uint64 {
@@ -2012,7 +2281,7 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x10\n" +
 	"\x03ack\x18\x03 \x01(\x04R\x03ack\x12(\n" +
-	"\x05items\x18\x04 \x03(\v2\x12.manta.actors.ItemR\x05items\"\x93\a\n" +
+	"\x05items\x18\x04 \x03(\v2\x12.manta.actors.ItemR\x05items\"\xef\b\n" +
 	"\x04Item\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12,\n" +
 	"\x06submit\x18\x02 \x01(\v2\x14.manta.actors.SubmitR\x06submit\x12)\n" +
@@ -2028,7 +2297,11 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04kill\x18\v \x01(\v2\x17.manta.actors.KillActorR\x04kill\x12*\n" +
 	"\x04emit\x18\f \x01(\v2\x16.manta.actors.EmitItemR\x04emit\x12,\n" +
 	"\x04read\x18\r \x01(\v2\x18.manta.actors.ReadStreamR\x04read\x121\n" +
-	"\breturned\x18\x0e \x01(\v2\x15.manta.actors.AttemptR\breturned\x12\x18\n" +
+	"\breturned\x18\x0e \x01(\v2\x15.manta.actors.AttemptR\breturned\x12+\n" +
+	"\x04call\x18\x0f \x01(\v2\x17.manta.actors.CallActorR\x04call\x120\n" +
+	"\x06answer\x18\x10 \x01(\v2\x18.manta.actors.AnswerCallR\x06answer\x12\x14\n" +
+	"\x05fence\x18\x11 \x01(\x04R\x05fence\x12\x16\n" +
+	"\x06fenced\x18\x12 \x01(\x04R\x06fenced\x12\x18\n" +
 	"\awelcome\x18\x14 \x01(\x04R\awelcome\x120\n" +
 	"\x05start\x18\x15 \x01(\v2\x1a.manta.actors.StartAttemptR\x05start\x12-\n" +
 	"\x04stop\x18\x16 \x01(\v2\x19.manta.actors.StopAttemptR\x04stop\x126\n" +
@@ -2037,7 +2310,10 @@ const file_runtime_proto_rawDesc = "" +
 	"\x05ready\x18\x18 \x01(\v2\x19.manta.actors.ReadyObjectR\x05ready\x12\x12\n" +
 	"\x04free\x18\x19 \x01(\fR\x04free\x122\n" +
 	"\x06credit\x18\x1a \x01(\v2\x1a.manta.actors.StreamCreditR\x06credit\x12/\n" +
-	"\x05items\x18\x1b \x01(\v2\x19.manta.actors.StreamItemsR\x05items\"w\n" +
+	"\x05items\x18\x1b \x01(\v2\x19.manta.actors.StreamItemsR\x05items\x12.\n" +
+	"\x05where\x18\x1c \x01(\v2\x18.manta.actors.ActorPlaceR\x05where\x12\x1d\n" +
+	"\n" +
+	"stop_calls\x18\x1d \x01(\x04R\tstopCalls\"w\n" +
 	"\vObjectValue\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
@@ -2101,11 +2377,29 @@ const file_runtime_proto_rawDesc = "" +
 	"\aoptions\x18\n" +
 	" \x01(\v2\x15.manta.actors.OptionsR\aoptions\"4\n" +
 	"\x06Submit\x12*\n" +
-	"\x04spec\x18\x01 \x01(\v2\x16.manta.actors.TaskSpecR\x04spec\"^\n" +
+	"\x04spec\x18\x01 \x01(\v2\x16.manta.actors.TaskSpecR\x04spec\"\xbf\x01\n" +
 	"\tPutObject\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12/\n" +
-	"\x05value\x18\x03 \x01(\v2\x19.manta.actors.ObjectValueR\x05value\"0\n" +
+	"\x05value\x18\x03 \x01(\v2\x19.manta.actors.ObjectValueR\x05value\x12\x18\n" +
+	"\apending\x18\x04 \x01(\bR\apending\x123\n" +
+	"\afailure\x18\x05 \x01(\v2\x19.manta.actors.TaskFailureR\afailure\x12\x10\n" +
+	"\x03for\x18\x06 \x01(\tR\x03for\"Y\n" +
+	"\tCallActor\x12*\n" +
+	"\x04spec\x18\x01 \x01(\v2\x16.manta.actors.TaskSpecR\x04spec\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\x05R\vincarnation\"\xb3\x01\n" +
+	"\n" +
+	"AnswerCall\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.manta.actors.ObjectValueR\x05value\x123\n" +
+	"\afailure\x18\x03 \x01(\v2\x19.manta.actors.TaskFailureR\afailure\x12\x16\n" +
+	"\x06missed\x18\x04 \x01(\bR\x06missed\x12\x17\n" +
+	"\aat_head\x18\x05 \x01(\bR\x06atHead\"X\n" +
+	"\n" +
+	"ActorPlace\x12\x14\n" +
+	"\x05actor\x18\x01 \x01(\x04R\x05actor\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\x05R\vincarnation\"0\n" +
 	"\n" +
 	"LostObject\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
@@ -2143,7 +2437,7 @@ const file_runtime_proto_rawDesc = "" +
 	"\x04turn\x18\x06 \x01(\x04R\x04turn\"3\n" +
 	"\aAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\x05R\aattempt\"\xed\x01\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\"\x9f\x02\n" +
 	"\fStartAttempt\x12*\n" +
 	"\x04spec\x18\x01 \x01(\v2\x16.manta.actors.TaskSpecR\x04spec\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12-\n" +
@@ -2151,7 +2445,8 @@ const file_runtime_proto_rawDesc = "" +
 	"\x05actor\x18\x04 \x01(\x04R\x05actor\x12\x12\n" +
 	"\x04skip\x18\x05 \x01(\x03R\x04skip\x12\x16\n" +
 	"\x06window\x18\x06 \x01(\x03R\x06window\x12\x12\n" +
-	"\x04base\x18\b \x01(\x03R\x04base\x12\x12\n" +
+	"\x04base\x18\b \x01(\x03R\x04base\x120\n" +
+	"\x06places\x18\t \x03(\v2\x18.manta.actors.ActorPlaceR\x06places\x12\x12\n" +
 	"\x04refs\x18\a \x03(\x04R\x04refs\"O\n" +
 	"\vStopAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
@@ -2192,7 +2487,7 @@ func file_runtime_proto_rawDescGZIP() []byte {
 	return file_runtime_proto_rawDescData
 }
 
-var file_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_runtime_proto_goTypes = []any{
 	(*LinkIdle)(nil),       // 0: manta.actors.LinkIdle
 	(*Frame)(nil),          // 1: manta.actors.Frame
@@ -2204,63 +2499,74 @@ var file_runtime_proto_goTypes = []any{
 	(*TaskSpec)(nil),       // 7: manta.actors.TaskSpec
 	(*Submit)(nil),         // 8: manta.actors.Submit
 	(*PutObject)(nil),      // 9: manta.actors.PutObject
-	(*LostObject)(nil),     // 10: manta.actors.LostObject
-	(*DoneAttempt)(nil),    // 11: manta.actors.DoneAttempt
-	(*BlockedAttempt)(nil), // 12: manta.actors.BlockedAttempt
-	(*CancelObject)(nil),   // 13: manta.actors.CancelObject
-	(*KillActor)(nil),      // 14: manta.actors.KillActor
-	(*EmitItem)(nil),       // 15: manta.actors.EmitItem
-	(*ReadStream)(nil),     // 16: manta.actors.ReadStream
-	(*Attempt)(nil),        // 17: manta.actors.Attempt
-	(*StartAttempt)(nil),   // 18: manta.actors.StartAttempt
-	(*StopAttempt)(nil),    // 19: manta.actors.StopAttempt
-	(*StopActor)(nil),      // 20: manta.actors.StopActor
-	(*ReadyObject)(nil),    // 21: manta.actors.ReadyObject
-	(*StreamCredit)(nil),   // 22: manta.actors.StreamCredit
-	(*StreamItems)(nil),    // 23: manta.actors.StreamItems
-	(*Failure)(nil),        // 24: manta.actors.Failure
+	(*CallActor)(nil),      // 10: manta.actors.CallActor
+	(*AnswerCall)(nil),     // 11: manta.actors.AnswerCall
+	(*ActorPlace)(nil),     // 12: manta.actors.ActorPlace
+	(*LostObject)(nil),     // 13: manta.actors.LostObject
+	(*DoneAttempt)(nil),    // 14: manta.actors.DoneAttempt
+	(*BlockedAttempt)(nil), // 15: manta.actors.BlockedAttempt
+	(*CancelObject)(nil),   // 16: manta.actors.CancelObject
+	(*KillActor)(nil),      // 17: manta.actors.KillActor
+	(*EmitItem)(nil),       // 18: manta.actors.EmitItem
+	(*ReadStream)(nil),     // 19: manta.actors.ReadStream
+	(*Attempt)(nil),        // 20: manta.actors.Attempt
+	(*StartAttempt)(nil),   // 21: manta.actors.StartAttempt
+	(*StopAttempt)(nil),    // 22: manta.actors.StopAttempt
+	(*StopActor)(nil),      // 23: manta.actors.StopActor
+	(*ReadyObject)(nil),    // 24: manta.actors.ReadyObject
+	(*StreamCredit)(nil),   // 25: manta.actors.StreamCredit
+	(*StreamItems)(nil),    // 26: manta.actors.StreamItems
+	(*Failure)(nil),        // 27: manta.actors.Failure
 }
 var file_runtime_proto_depIdxs = []int32{
 	2,  // 0: manta.actors.Frame.items:type_name -> manta.actors.Item
 	8,  // 1: manta.actors.Item.submit:type_name -> manta.actors.Submit
 	9,  // 2: manta.actors.Item.put:type_name -> manta.actors.PutObject
-	10, // 3: manta.actors.Item.lost:type_name -> manta.actors.LostObject
-	11, // 4: manta.actors.Item.done:type_name -> manta.actors.DoneAttempt
-	12, // 5: manta.actors.Item.blocked:type_name -> manta.actors.BlockedAttempt
-	13, // 6: manta.actors.Item.cancel:type_name -> manta.actors.CancelObject
-	14, // 7: manta.actors.Item.kill:type_name -> manta.actors.KillActor
-	15, // 8: manta.actors.Item.emit:type_name -> manta.actors.EmitItem
-	16, // 9: manta.actors.Item.read:type_name -> manta.actors.ReadStream
-	17, // 10: manta.actors.Item.returned:type_name -> manta.actors.Attempt
-	18, // 11: manta.actors.Item.start:type_name -> manta.actors.StartAttempt
-	19, // 12: manta.actors.Item.stop:type_name -> manta.actors.StopAttempt
-	20, // 13: manta.actors.Item.stop_actor:type_name -> manta.actors.StopActor
-	21, // 14: manta.actors.Item.ready:type_name -> manta.actors.ReadyObject
-	22, // 15: manta.actors.Item.credit:type_name -> manta.actors.StreamCredit
-	23, // 16: manta.actors.Item.items:type_name -> manta.actors.StreamItems
-	24, // 17: manta.actors.TaskFailure.failure:type_name -> manta.actors.Failure
-	3,  // 18: manta.actors.TaskArg.value:type_name -> manta.actors.ObjectValue
-	6,  // 19: manta.actors.TaskSpec.args:type_name -> manta.actors.TaskArg
-	5,  // 20: manta.actors.TaskSpec.options:type_name -> manta.actors.Options
-	7,  // 21: manta.actors.Submit.spec:type_name -> manta.actors.TaskSpec
-	3,  // 22: manta.actors.PutObject.value:type_name -> manta.actors.ObjectValue
-	3,  // 23: manta.actors.DoneAttempt.results:type_name -> manta.actors.ObjectValue
-	4,  // 24: manta.actors.DoneAttempt.failure:type_name -> manta.actors.TaskFailure
-	3,  // 25: manta.actors.EmitItem.value:type_name -> manta.actors.ObjectValue
-	4,  // 26: manta.actors.EmitItem.failure:type_name -> manta.actors.TaskFailure
-	7,  // 27: manta.actors.StartAttempt.spec:type_name -> manta.actors.TaskSpec
-	3,  // 28: manta.actors.StartAttempt.args:type_name -> manta.actors.ObjectValue
-	3,  // 29: manta.actors.ReadyObject.value:type_name -> manta.actors.ObjectValue
-	4,  // 30: manta.actors.ReadyObject.failure:type_name -> manta.actors.TaskFailure
-	3,  // 31: manta.actors.StreamItems.values:type_name -> manta.actors.ObjectValue
-	4,  // 32: manta.actors.StreamItems.failure:type_name -> manta.actors.TaskFailure
-	1,  // 33: manta.actors.Runtime.Link:input_type -> manta.actors.Frame
-	0,  // 34: manta.actors.Runtime.Link:output_type -> manta.actors.LinkIdle
-	34, // [34:35] is the sub-list for method output_type
-	33, // [33:34] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	13, // 3: manta.actors.Item.lost:type_name -> manta.actors.LostObject
+	14, // 4: manta.actors.Item.done:type_name -> manta.actors.DoneAttempt
+	15, // 5: manta.actors.Item.blocked:type_name -> manta.actors.BlockedAttempt
+	16, // 6: manta.actors.Item.cancel:type_name -> manta.actors.CancelObject
+	17, // 7: manta.actors.Item.kill:type_name -> manta.actors.KillActor
+	18, // 8: manta.actors.Item.emit:type_name -> manta.actors.EmitItem
+	19, // 9: manta.actors.Item.read:type_name -> manta.actors.ReadStream
+	20, // 10: manta.actors.Item.returned:type_name -> manta.actors.Attempt
+	10, // 11: manta.actors.Item.call:type_name -> manta.actors.CallActor
+	11, // 12: manta.actors.Item.answer:type_name -> manta.actors.AnswerCall
+	21, // 13: manta.actors.Item.start:type_name -> manta.actors.StartAttempt
+	22, // 14: manta.actors.Item.stop:type_name -> manta.actors.StopAttempt
+	23, // 15: manta.actors.Item.stop_actor:type_name -> manta.actors.StopActor
+	24, // 16: manta.actors.Item.ready:type_name -> manta.actors.ReadyObject
+	25, // 17: manta.actors.Item.credit:type_name -> manta.actors.StreamCredit
+	26, // 18: manta.actors.Item.items:type_name -> manta.actors.StreamItems
+	12, // 19: manta.actors.Item.where:type_name -> manta.actors.ActorPlace
+	27, // 20: manta.actors.TaskFailure.failure:type_name -> manta.actors.Failure
+	3,  // 21: manta.actors.TaskArg.value:type_name -> manta.actors.ObjectValue
+	6,  // 22: manta.actors.TaskSpec.args:type_name -> manta.actors.TaskArg
+	5,  // 23: manta.actors.TaskSpec.options:type_name -> manta.actors.Options
+	7,  // 24: manta.actors.Submit.spec:type_name -> manta.actors.TaskSpec
+	3,  // 25: manta.actors.PutObject.value:type_name -> manta.actors.ObjectValue
+	4,  // 26: manta.actors.PutObject.failure:type_name -> manta.actors.TaskFailure
+	7,  // 27: manta.actors.CallActor.spec:type_name -> manta.actors.TaskSpec
+	3,  // 28: manta.actors.AnswerCall.value:type_name -> manta.actors.ObjectValue
+	4,  // 29: manta.actors.AnswerCall.failure:type_name -> manta.actors.TaskFailure
+	3,  // 30: manta.actors.DoneAttempt.results:type_name -> manta.actors.ObjectValue
+	4,  // 31: manta.actors.DoneAttempt.failure:type_name -> manta.actors.TaskFailure
+	3,  // 32: manta.actors.EmitItem.value:type_name -> manta.actors.ObjectValue
+	4,  // 33: manta.actors.EmitItem.failure:type_name -> manta.actors.TaskFailure
+	7,  // 34: manta.actors.StartAttempt.spec:type_name -> manta.actors.TaskSpec
+	3,  // 35: manta.actors.StartAttempt.args:type_name -> manta.actors.ObjectValue
+	12, // 36: manta.actors.StartAttempt.places:type_name -> manta.actors.ActorPlace
+	3,  // 37: manta.actors.ReadyObject.value:type_name -> manta.actors.ObjectValue
+	4,  // 38: manta.actors.ReadyObject.failure:type_name -> manta.actors.TaskFailure
+	3,  // 39: manta.actors.StreamItems.values:type_name -> manta.actors.ObjectValue
+	4,  // 40: manta.actors.StreamItems.failure:type_name -> manta.actors.TaskFailure
+	1,  // 41: manta.actors.Runtime.Link:input_type -> manta.actors.Frame
+	0,  // 42: manta.actors.Runtime.Link:output_type -> manta.actors.LinkIdle
+	42, // [42:43] is the sub-list for method output_type
+	41, // [41:42] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_runtime_proto_init() }
@@ -2275,7 +2581,7 @@ func file_runtime_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runtime_proto_rawDesc), len(file_runtime_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
