@@ -421,21 +421,14 @@ func (rt *engine) endJob(job JobID, limit time.Duration) {
 	}
 }
 
-// dropValues drops what this node keeps of a job's values; those in the store the store drops.
+// dropValues forgets what this node keeps of a job's values; the store drops them.
 func (rt *engine) dropValues(job JobID) {
 	rt.copies.dropAll(job, "")
 	rt.mu.Lock()
-	var batches []keptValue
+	defer rt.mu.Unlock()
 	for key, k := range rt.kept {
 		if k.job == job {
 			delete(rt.kept, key)
-			batches = append(batches, k)
-		}
-	}
-	rt.mu.Unlock()
-	for _, k := range batches {
-		if k.batch != nil {
-			k.batch.Release()
 		}
 	}
 }
@@ -458,14 +451,5 @@ func (rt *engine) close(limit time.Duration) bool {
 	for _, id := range actors {
 		rt.stopActor(id, "its node is closing")
 	}
-	ok := rt.running.close(limit)
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for key, k := range rt.kept {
-		delete(rt.kept, key)
-		if k.batch != nil {
-			k.batch.Release()
-		}
-	}
-	return ok
+	return rt.running.close(limit)
 }

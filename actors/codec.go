@@ -23,7 +23,7 @@ const (
 	asPlain         // CBOR, and within a process the value itself: it has no pointers but strings
 	asBytes         // []byte: as they are
 	asProto         // a protobuf message
-	asBatch         // an Arrow record batch: IPC, and on its node the batch itself
+	asBatch         // an Arrow record batch: IPC, in the store, where it is used on its node
 	asReader        // an Arrow record reader: IPC, read to its end
 	asInts          // []int or []int64: varints, which is many times faster than CBOR
 	asFloats        // []float64: little-endian

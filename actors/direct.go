@@ -24,8 +24,8 @@ type direct struct {
 
 // directCall is a call that the head does not know of.
 type directCall struct {
-	e     *entry // of its result
-	actor *entry // of the handle; it is held until the call ends
+	e    *entry   // of its result
+	held []*entry // of the actor's handle, and of references in arguments: until the head has the call, or it ends
 }
 
 func newDirect(rt *engine) *direct {
@@ -66,10 +66,27 @@ func (d *direct) call(s *core.Spec, e, actor *entry) {
 	}
 	rt.mu.Lock()
 	e.local = true
-	actor.handles++
+	k := &directCall{e: e}
+	k.hold(actor)
+	for i := range s.Args {
+		k.hold(rt.entries[s.Args[i].Ref])
+		if v := s.Args[i].Val; v != nil {
+			for _, id := range v.Contains {
+				k.hold(rt.entries[id])
+			}
+		}
+	}
 	rt.mu.Unlock()
-	d.open[s.ID] = &directCall{e, actor}
+	d.open[s.ID] = k
 	d.do(outs)
+}
+
+// hold keeps an object of which there is a handle. It runs under engine.mu.
+func (k *directCall) hold(e *entry) {
+	if e != nil {
+		e.handles++
+		k.held = append(k.held, e)
+	}
 }
 
 // do carries out what the router says. It runs under mu.
@@ -78,6 +95,7 @@ func (d *direct) do(outs []route.Out) {
 	for _, o := range outs {
 		switch {
 		case o.Call != nil && o.To == "":
+			rt.send(&core.Submit{Spec: o.Call})
 			if k := d.open[o.Call.ID]; k != nil { // it has waited, or came back
 				delete(d.open, o.Call.ID)
 				rt.mu.Lock()
@@ -85,7 +103,6 @@ func (d *direct) do(outs []route.Out) {
 				rt.mu.Unlock()
 				d.letGo(k)
 			}
-			rt.send(&core.Submit{Spec: o.Call})
 		case o.Call != nil:
 			d.post(NodeID(o.To), &core.Call{Spec: o.Call, Incarnation: o.Incarnation})
 		case o.Fence != 0:
@@ -114,10 +131,12 @@ func (d *direct) end(id core.ID, m *core.Answer, from NodeID) {
 	d.letGo(k)
 }
 
-// letGo gives back the handle that a call has held. It runs under mu.
+// letGo gives back what a call has held. It runs under mu.
 func (d *direct) letGo(k *directCall) {
-	if k.actor.letGo() {
-		d.r.Drop(k.actor.id)
+	for _, e := range k.held {
+		if e.letGo() {
+			d.r.Drop(e.id)
+		}
 	}
 }
 

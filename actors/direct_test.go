@@ -105,19 +105,20 @@ var (
 		if err != nil {
 			return None{}, err
 		}
-		ref, err := Put(ctx, From(ctx), note{"fences", 0})
-		if err != nil {
-			return None{}, err
-		}
 		for i := range 20 {
 			if _, err := turn.Call(ctx, h, Val(note{"fences", 3*i + 1})).Get(ctx); err != nil {
+				return None{}, err
+			}
+			ref, err := Put(ctx, From(ctx), note{"fences", 0})
+			if err != nil {
 				return None{}, err
 			}
 			nap := turnNap.Call(ctx, h, Val(5*time.Millisecond))
 			second := turn.Call(ctx, h, Val(note{"fences", 3*i + 2}))
 			read := turn.Call(ctx, h, ref) // by the head
+			ref.Release()
 			third := turn.Call(ctx, h, Val(note{"fences", 3*i + 3}))
-			_, err := nap.Get(ctx)
+			_, err = nap.Get(ctx)
 			for k, r := range []*Ref[int]{second, read, third} {
 				n, rerr := r.Get(ctx)
 				if want := 3*i + max(2, k+1); n != want && rerr == nil {

@@ -31,7 +31,7 @@
 // handles of its process, runs what it is told to run, and keeps values. On the head itself messages are handed over as they are.
 //
 // A value of up to 100 KiB travels inside messages, and the head keeps it. A larger one, and every Arrow batch, stays on the node that made
-// it and is fetched from there by who needs it, once for a node, which keeps a copy in its store for a while; on the value's node a batch is handed over without a copy. If the node dies the value is made again
+// it and is fetched from there by who needs it, once for a node, which keeps a copy in its store for a while; on the value's node a batch is read where it lies in the store, which keeps it in memory until it is released. If the node dies the value is made again
 // by what made it, and that of what it needs, within their retries; what Put made is lost. A Go value is encoded by CBOR, but within a
 // process one without pointers is just copied.
 //

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -41,11 +40,10 @@ type engine struct {
 	kept      map[[16]byte]keptValue
 }
 
-// keptValue is a value of this node that a core knows by its key.
+// keptValue is a value in this node's store that a core knows by its key, which is its id there.
 type keptValue struct {
 	job    JobID
-	batch  arrow.RecordBatch // nil: it is in the store
-	copied []NodeID          // nodes that fetched it and may have a copy
+	copied []NodeID // nodes that fetched it and may have a copy
 }
 
 // session is a job as this node sees it.
@@ -380,11 +378,6 @@ func (rt *engine) load(ctx context.Context, job JobID, v *core.Value) (data []by
 	case v.Node == "":
 		return v.Data, true, done, nil
 	case NodeID(v.Node) == rt.n.id:
-		if b := rt.batch(v.Key); b != nil {
-			defer b.Release()
-			data, err = encodeBatch(b)
-			return data, false, done, err
-		}
 		object, err := rt.n.store.Get(objectstore.ID(v.Key))
 		if errors.Is(err, objectstore.ErrFull) { // it is too large for the store's memory, or that is busy: read it from disk
 			data, err = rt.readAll(objectstore.ID(v.Key))
@@ -419,20 +412,26 @@ func (rt *engine) readAll(id objectstore.ID) ([]byte, error) {
 func (s *session) keepBytes(by string, data []byte) (core.Value, error) {
 	id, err := s.rt.n.store.PutLabelled(string(s.job), by, data)
 	if err != nil {
-		if errors.Is(err, objectstore.ErrFull) {
-			err = fmt.Errorf("%w: %w", ErrOutOfMemory, err)
-		}
-		return core.Value{}, fmt.Errorf("a value of %d bytes: %w", len(data), err)
+		return core.Value{}, noRoom(fmt.Sprintf("a value of %d bytes", len(data)), err)
 	}
 	return s.keep([16]byte(id), keptValue{job: s.job}, int64(len(data))), nil
 }
 
-// keepBatch keeps a batch; it is retained.
-func (s *session) keepBatch(b arrow.RecordBatch) core.Value {
-	b.Retain()
-	var key [16]byte
-	_, _ = rand.Read(key[:]) // never fails
-	return s.keep(key, keptValue{job: s.job, batch: b}, batchBytes(b))
+// keepBatch copies a batch into the node's store.
+func (s *session) keepBatch(by string, b arrow.RecordBatch) (core.Value, error) {
+	id, err := s.rt.n.store.PutBatchLabelled(string(s.job), by, b)
+	if err != nil {
+		return core.Value{}, noRoom(fmt.Sprintf("a batch of %d rows", b.NumRows()), err)
+	}
+	return s.keep([16]byte(id), keptValue{job: s.job}, batchBytes(b)), nil
+}
+
+// noRoom is the error of what could not be put into the store.
+func noRoom(what string, err error) error {
+	if errors.Is(err, objectstore.ErrFull) {
+		err = fmt.Errorf("%w: %w", ErrOutOfMemory, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 func (s *session) keep(key [16]byte, k keptValue, size int64) core.Value {
@@ -440,17 +439,6 @@ func (s *session) keep(key [16]byte, k keptValue, size int64) core.Value {
 	defer s.rt.mu.Unlock()
 	s.rt.kept[key] = k
 	return core.Value{Node: core.NodeID(s.rt.n.id), Key: key, Size: size}
-}
-
-// batch gives a kept batch retained, or nil.
-func (rt *engine) batch(key [16]byte) arrow.RecordBatch {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	b := rt.kept[key].batch
-	if b != nil {
-		b.Retain()
-	}
-	return b
 }
 
 // free drops a value of this node, and the copies that others have of it; or the copy that this node has of another's.
@@ -463,11 +451,7 @@ func (rt *engine) free(key [16]byte) {
 	for _, node := range k.copied {
 		rt.n.links.send(node, &core.Free{Key: key})
 	}
-	switch {
-	case !ok:
-	case k.batch != nil:
-		k.batch.Release()
-	default:
+	if ok {
 		_ = rt.n.store.Release(objectstore.ID(key), string(k.job)) // its job may have ended
 	}
 }
@@ -481,7 +465,7 @@ func putValue[T any](s *session, by string, v T, room *int64) (core.Value, error
 			return core.Value{Live: &plainValue[T]{v}, Size: size}, nil
 		}
 	case asBatch:
-		return s.keepBatch(any(v).(arrow.RecordBatch)), nil
+		return s.keepBatch(by, any(v).(arrow.RecordBatch))
 	}
 	data, contains, err := c.encode(v)
 	if err != nil {
@@ -506,8 +490,11 @@ func takeValue[T any](ctx context.Context, s *session, v *core.Value) (out T, er
 		return p.v, nil
 	}
 	if codecOf[T]().format == asBatch && NodeID(v.Node) == s.rt.n.id {
-		if b := s.rt.batch(v.Key); b != nil {
+		b, err := s.rt.n.store.GetBatch(objectstore.ID(v.Key)) // its memory is the store's
+		if err == nil {
 			return b.(T), nil
+		} else if !errors.Is(err, objectstore.ErrFull) { // else it is read from disk
+			return out, err
 		}
 	}
 	data, shared, done, err := s.rt.load(ctx, s.job, v)

@@ -194,7 +194,7 @@ func (v val[A]) arg(s *session, room *int64) (core.Arg, error) {
 	return core.Arg{Val: &value}, err
 }
 
-// Val is a value as an argument. It is copied, or encoded, at once; an Arrow batch is retained.
+// Val is a value as an argument. It is copied, or encoded, at once; an Arrow batch is copied into the node's store.
 func Val[A any](v A) Arg[A] { return val[A]{v} }
 
 // None is the argument, or the result, of what has none.

@@ -165,8 +165,11 @@ func TestTypedValues(t *testing.T) {
 		mine := moreMakeBatch(10)
 		put, err := Put(ctx, cl, mine)
 		require.NoError(t, err)
-		again := get(t, put)
-		require.Same(t, mine.Column(0).Data().Buffers()[1], again.Column(0).Data().Buffers()[1], "no copy on a node")
+		again, third := get(t, put), get(t, put)
+		place := func(b arrow.RecordBatch) *int64 { return &b.Column(0).(*array.Int64).Int64Values()[0] }
+		require.Same(t, place(again), place(third), "no copy on a node")
+		require.NotSame(t, place(mine), place(again), "but one into the store")
+		third.Release()
 		again.Release()
 		require.EqualValues(t, 45, get(t, moreSum.Call(ctx, cl, put)))
 		reader, err := array.NewRecordReader(mine.Schema(), []arrow.RecordBatch{mine, mine})
@@ -188,6 +191,42 @@ func TestTypedValues(t *testing.T) {
 		copy(data, "XXXX")
 		require.Equal(t, "mine", string(get(t, echoed)), "a value is what it was when it was given")
 	})
+}
+
+// Batches lie in the store: they take its memory and not the heap's, are spilled when there are more than fit, and stay where they are as
+// long as somebody has them, also after their reference and their job are gone.
+func TestBatchesAreInTheStore(t *testing.T) {
+	c := newCluster(t, 1, nil, nil) // stores of 16 MiB
+	ctx := testContext(t)
+	cl, err := c.head.NewClient(ctx, JobSpec{})
+	require.NoError(t, err)
+	const rows = 256 << 10 // 2 MiB
+	var refs []*Ref[arrow.RecordBatch]
+	mine := moreMakeBatch(rows)
+	for range 20 {
+		r, err := Put(ctx, cl, mine)
+		require.NoError(t, err)
+		refs = append(refs, r)
+	}
+	mine.Release()
+	st := c.head.Store().Stats()
+	require.EqualValues(t, 20, st.Objects)
+	require.LessOrEqual(t, st.MemoryUsed, st.MemoryLimit)
+	require.Positive(t, st.Spilled.Objects)
+	for _, n := range c.nodes {
+		for _, r := range refs {
+			require.EqualValues(t, (rows-1)*rows/2, get(t, moreSum.Call(ctx, cl, r, OnNode(n.ID()))))
+		}
+	}
+	held := get(t, refs[0])
+	for _, r := range refs {
+		r.Release()
+	}
+	require.NoError(t, cl.Close(nil))
+	eventually(t, func() bool { return c.nodes[1].Store().Stats().Objects == 0 && c.head.Store().Stats().Objects <= 1 })
+	require.EqualValues(t, rows-1, held.Column(0).(*array.Int64).Value(rows-1))
+	held.Release()
+	c.clean()
 }
 
 func TestTypedConcurrency(t *testing.T) {

@@ -70,13 +70,8 @@ func (s *peerServer) streamFromDisk(id objectstore.ID, stream grpc.ServerStreami
 	}
 }
 
-// bytes gives an object's bytes, in the store or of a batch; done must be called.
+// bytes gives an object's bytes in the store; done must be called.
 func (s *peerServer) bytes(id objectstore.ID) (data []byte, done func(), err error) {
-	if b := s.n.engine.batch([16]byte(id)); b != nil {
-		defer b.Release()
-		data, err = encodeBatch(b)
-		return data, func() {}, err
-	}
 	object, err := s.n.store.Get(id)
 	if err != nil {
 		return nil, nil, err

@@ -12,6 +12,11 @@ import (
 // PutBatch stores a record batch (borrowed) as an object: an Arrow IPC stream, so that it can be read in place, here and
 // by other processes. Its buffers are copied once, into the store. It waits and fails as Put does.
 func (s *Store) PutBatch(owner string, b arrow.RecordBatch) (ID, error) {
+	return s.PutBatchLabelled(owner, "", b)
+}
+
+// PutBatchLabelled is PutBatch of an object with a label; see Writer.Label.
+func (s *Store) PutBatchLabelled(owner, label string, b arrow.RecordBatch) (ID, error) {
 	size, err := block.Size(memory.DefaultAllocator, b.Schema(), b)
 	if err != nil {
 		return ID{}, fmt.Errorf("objectstore: %w", err)
@@ -20,6 +25,7 @@ func (s *Store) PutBatch(owner string, b arrow.RecordBatch) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
+	w.Label(label)
 	if err := block.EncodeTo(w, memory.DefaultAllocator, b.Schema(), b); err != nil {
 		w.Abort()
 		return ID{}, fmt.Errorf("objectstore: %w", err)

@@ -402,6 +402,17 @@ func TestTooLittleMemory(t *testing.T) {
 	require.NotContains(t, err.Error(), "SET ")
 }
 
+// An error of DuckDB's about memory keeps its text and has the runtime's kind.
+func TestMemoryKind(t *testing.T) {
+	duck := &kernel.Error{Type: "Out of Memory", Message: "could not allocate block of size 256.0 KiB"}
+	err := memoryKind(fmt.Errorf("fragment: %w", duck))
+	require.ErrorIs(t, err, actors.ErrOutOfMemory)
+	require.ErrorIs(t, err, duck)
+	require.Equal(t, "fragment: "+duck.Error(), err.Error())
+	other := &kernel.Error{Type: "Binder", Message: "no such column"}
+	require.NotErrorIs(t, memoryKind(other), actors.ErrOutOfMemory)
+}
+
 // What a killed process left in its spill folder goes at the next start there.
 func TestSpillFolderIsSwept(t *testing.T) {
 	dir := t.TempDir()

@@ -57,6 +57,19 @@ func cutLocation(text string) (string, int) {
 	return text[:m[0]] + text[m[1]:], at
 }
 
+// memoryError is an error of DuckDB's that is also one of the runtime's: actors.ErrOutOfMemory. Its text is DuckDB's.
+type memoryError struct{ error }
+
+func (e memoryError) Unwrap() []error { return []error{e.error, actors.ErrOutOfMemory} }
+
+// memoryKind gives an error of DuckDB's about memory the runtime's kind, which it keeps on its way to other processes.
+func memoryKind(err error) error {
+	if outOfMemory(err) {
+		return memoryError{err}
+	}
+	return err
+}
+
 // toStatus makes an RPC error of a query's: one line, where there is a place in
 // the query a quotation of it below, and a code for its kind.
 func toStatus(err error, query string) error {

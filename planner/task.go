@@ -70,6 +70,7 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 	defer func() {
 		if err != nil {
 			r.abort(err)
+			err = memoryKind(err)
 		}
 	}()
 	if r.task.Serve {
