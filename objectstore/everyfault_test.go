@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nthFault lets one call of the file system fail, counted over all kinds of calls.
+// nthFault lets one call of the file system fail, counted over all kinds of calls, or over one.
 type nthFault struct {
 	osFiles
 	mu     sync.Mutex
 	calls  int
 	at     int // which call fails; 0: none
 	fault  string
+	only   string // the kind of calls that counts; "": all
 	failed string // which kind of call did
 }
 
@@ -27,6 +28,9 @@ type nthFault struct {
 func (n *nthFault) hit(kind string) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.only != "" && kind != n.only {
+		return "", nil
+	}
 	n.calls++
 	if n.calls != n.at {
 		return "", nil

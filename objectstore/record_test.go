@@ -11,7 +11,7 @@ import (
 // A value of many pieces is read several pieces at a time. A fault in any of them is the whole value's, and nobody
 // writes into its memory after that.
 func TestEachPieceOfALargeValueCanFail(t *testing.T) {
-	faults := &nthFault{fault: "i/o error"}
+	faults := &nthFault{fault: "i/o error", only: "read"} // what is written meanwhile, and when, is not the test's
 	s := open(t, func(c *Config) { c.files, c.MemoryLimit = faults, 8*pieceBytes })
 	v := value(1, 6*pieceBytes+3)
 	id := put(t, s, "job", v)
