@@ -158,7 +158,7 @@ func (rt *engine) settleCall(e *entry, m *core.Answer, from NodeID) {
 
 // share makes an object known to the head, if it is not, as its reference is about to travel. It gives its id.
 func (e *entry) share() core.ID {
-	if e.s == nil || e.id == 0 {
+	if e.s == nil || e.id == 0 || e.s.rt.direct == nil {
 		return e.id
 	}
 	rt := e.s.rt
