@@ -10,6 +10,7 @@ import (
 	"manta/actors"
 	"manta/planner/dist"
 	"manta/planner/plan"
+	"manta/shuffle"
 )
 
 // A query too small to gain from several nodes runs as it is written, in one
@@ -115,6 +116,7 @@ const maxSecondLook = 4 << 30
 // secondLook says whether a query whose tasks failed with err is to be run as it is written.
 func (r *run) secondLook(err error) bool {
 	_, ofTask := errors.AsType[*actors.TaskError](err)
+	ofTask = ofTask || errors.Is(err, shuffle.ErrProducer) // the reader of the result may hear of it before the task has ended
 	return ofTask && dataError.MatchString(err.Error()) && r.asWritten == nil && !r.out.opened &&
 		r.query.plan != nil && r.query.work <= maxSecondLook
 }
