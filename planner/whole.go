@@ -15,8 +15,10 @@ import (
 
 // A query too small to gain from several nodes runs as it is written, in one
 // task on one node, in an instance of DuckDB that uses a thread for each of the
-// node's slots, of which the task holds one: others that run meanwhile share the
-// processors with it. So does a query that cannot be distributed.
+// node's slots. So does a query that cannot be distributed. The task holds one slot,
+// not all of them: short queries would wait until a long one has ended. Those threads
+// serve all such queries of the node, so the most that runs beyond the slots is one
+// thread for each of them, however many queries there are.
 
 // How a query may run, by QueryOptions.distribute.
 const (

@@ -26,6 +26,8 @@ type Config struct {
 	StallAfter time.Duration
 	// Allocator is for tests. Default: a pool.
 	Allocator memory.Allocator
+
+	farewell time.Duration // a writer that fails waits so long for its readers to hear of it; 5 s
 }
 
 // Validate fills in the defaults and says what is wrong.
@@ -38,6 +40,9 @@ func (c *Config) Validate() error {
 	}
 	if c.StallAfter == 0 {
 		c.StallAfter = 30 * time.Second
+	}
+	if c.farewell == 0 {
+		c.farewell = 5 * time.Second
 	}
 	if c.Allocator == nil {
 		c.Allocator = block.NewPool()

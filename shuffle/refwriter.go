@@ -192,7 +192,7 @@ func (r *refWriter) finish() error {
 	}
 }
 
-// abort sends FAILED on every lane that has not ended, as far as that goes within a few seconds.
+// abort sends FAILED on every lane that has not ended, as far as that goes within Config.farewell.
 func (r *refWriter) abort(err error) {
 	text := string(encodeFailure(err))
 	r.mu.Lock()
@@ -210,7 +210,7 @@ func (r *refWriter) abort(err error) {
 	if !running {
 		return
 	}
-	late := time.NewTimer(5 * time.Second)
+	late := time.NewTimer(r.w.s.cfg.farewell)
 	defer late.Stop()
 	select {
 	case <-r.done:
