@@ -45,6 +45,8 @@ func (s *Stage) Fragment(task int, names Names, partitions int) (*Fragment, erro
 			continue
 		case !needed[i]:
 			exprs[i], same = &plan.Const{Value: plan.NullOf(to)}, false
+		case !to.Equal(t) && !odd(t):
+			exprs[i], same = &plan.Cast{Child: exprs[i], T: to}, false
 		case !to.Equal(t):
 			exprs[i], same = &plan.Raw{SQL: leaving("{0}", t), Params: []plan.Expr{exprs[i]}, T: to}, false
 		}

@@ -47,8 +47,7 @@ const unionTag = "tag"
 // odd reports whether a cast does not make a value of type t from what travels: there is a UNION in it, a STRUCT
 // whose fields have no names, or what is nothing but NULL.
 func odd(t plan.Type) bool {
-	return t.ID == "UNION" || t.ID == "NULL" || t.Unnamed() || t.Child != nil && odd(*t.Child) ||
-		slices.ContainsFunc(t.Fields, func(f plan.Field) bool { return odd(f.Type) })
+	return within(t, func(t plan.Type) bool { return t.ID == "UNION" || t.ID == "NULL" || t.Unnamed() })
 }
 
 // leaving is the text of x, a value of type t, as it travels.
@@ -170,10 +169,18 @@ func (p *Plan) Travels() error {
 }
 
 // unspelled reports an ARRAY or a UNION of what has no spelling, which nothing makes again of what has travelled, and
-// names that a conversion's text would take for its argument.
+// names that the text of a conversion would take for its argument.
 func unspelled(t plan.Type) bool {
-	return (t.ID == "ARRAY" || t.ID == "UNION") && !t.Spellable() || t.Child != nil && unspelled(*t.Child) ||
-		slices.ContainsFunc(t.Fields, func(f plan.Field) bool { return strings.Contains(f.Name, "{") && odd(t) || unspelled(f.Type) })
+	return within(t, func(t plan.Type) bool { return (t.ID == "ARRAY" || t.ID == "UNION") && !t.Spellable() }) ||
+		odd(t) && within(t, func(t plan.Type) bool {
+			return slices.ContainsFunc(t.Fields, func(f plan.Field) bool { return strings.Contains(f.Name, "{") })
+		})
+}
+
+// within reports whether f holds for a type or one in it.
+func within(t plan.Type, f func(plan.Type) bool) bool {
+	return f(t) || t.Child != nil && within(*t.Child, f) ||
+		slices.ContainsFunc(t.Fields, func(field plan.Field) bool { return within(field.Type, f) })
 }
 
 // Native reports whether an edge carries its columns in DuckDB's own types: that of one task to the client, if they
