@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"manta/actors/core"
 )
 
 // Actors that are called from tasks and actors on other nodes, straight.
@@ -242,6 +244,37 @@ func TestDirectActorMoves(t *testing.T) {
 			require.Equal(t, 2000, done)
 		}
 	}
+}
+
+// A node that is dead gets no link again, not from what is still sent to it and not when the head has forgotten it.
+func TestNoLinkToTheDead(t *testing.T) {
+	c := newCluster(t, 2, nil, nil)
+	n, dead := c.nodes[1], c.nodes[2].ID()
+	state := func(id NodeID, s NodeState) { // as n knows it from now on
+		n.applyNodes(n.peers.listVersion()+1, []NodeInfo{n.Info(), {ID: id, State: s}})
+	}
+	linked := func(id NodeID) bool {
+		n.links.mu.Lock()
+		defer n.links.mu.Unlock()
+		return n.links.peers[id] != nil
+	}
+	_ = n.member.conn.Close() // no list of the head comes in between
+	n.links.send(dead, &core.Free{})
+	require.True(t, linked(dead))
+	state(dead, NodeAlive)
+	require.True(t, linked(dead))
+	state(dead, NodeDead)
+	require.False(t, linked(dead))
+	n.engine.direct.reply(dead, &core.Answer{ID: 1})
+	require.False(t, linked(dead), "it is known to be dead")
+	state("another", NodeAlive)
+	n.engine.direct.reply(dead, &core.Answer{ID: 1})
+	require.False(t, linked(dead), "it was forgotten by the head")
+
+	n.links.send("unheard", &core.Free{})
+	require.True(t, linked("unheard"))
+	state("unheard", NodeDead)
+	require.False(t, linked("unheard"), "it was dead when it was first heard of")
 }
 
 // A job that ends, and a node that dies, while calls are on their way leave nothing.

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type links struct {
 
 	mu     sync.Mutex
 	peers  map[NodeID]*linkPeer // guarded by mu
+	gone   [256]NodeID          // guarded by mu; the last that were forgotten, also when the head knows nothing of them any more
+	oldest int                  // guarded by mu; of gone: the next takes its place
 	closed bool                 // guarded by mu
 	alive  sync.WaitGroup
 }
@@ -54,12 +57,12 @@ func newLinks(n *Node, receive func(NodeID, []any)) *links {
 	return &links{n: n, receive: receive, peers: make(map[NodeID]*linkPeer)}
 }
 
-// peer finds the link to a node; nil when this node closes.
+// peer finds the link to a node; nil when this node closes, or that one is dead: a link to it would never end.
 func (l *links) peer(node NodeID) *linkPeer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[node]
-	if p == nil && !l.closed {
+	if p == nil && !l.closed && !l.dead(node) {
 		p = &linkPeer{l: l, node: node, kick: make(chan struct{}, 1)}
 		p.ctx, p.cancel = context.WithCancel(l.n.ctx)
 		l.peers[node] = p
@@ -69,7 +72,13 @@ func (l *links) peer(node NodeID) *linkPeer {
 	return p
 }
 
-// send puts a message on its way. It does not wait. The message must not change afterwards.
+// dead says whether a node is known to be dead. It runs under mu, so that none is found alive here after forget.
+func (l *links) dead(node NodeID) bool {
+	info, _ := l.n.peers.get(node)
+	return info.State == NodeDead || slices.Contains(l.gone[:], node)
+}
+
+// send puts a message on its way, or drops it if the node is dead. It does not wait. The message must not change afterwards.
 func (l *links) send(to NodeID, msg any) {
 	p := l.peer(to)
 	if p == nil {
@@ -93,9 +102,23 @@ func (l *links) forget(node NodeID) {
 	l.mu.Lock()
 	p := l.peers[node]
 	delete(l.peers, node)
+	l.gone[l.oldest] = node
+	l.oldest = (l.oldest + 1) % len(l.gone)
 	l.mu.Unlock()
 	if p != nil {
 		p.cancel()
+	}
+}
+
+// sweep ends the links to nodes that were dead when this one first heard of them.
+func (l *links) sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, p := range l.peers {
+		if l.dead(node) {
+			delete(l.peers, node)
+			p.cancel()
+		}
 	}
 }
 

@@ -167,6 +167,9 @@ func (n *Node) applyNodes(version uint64, list []NodeInfo) {
 	n.applying.Lock()
 	defer n.applying.Unlock()
 	died, fresh := n.peers.apply(version, list)
+	if fresh {
+		n.links.sweep()
+	}
 	switch {
 	case fresh && n.jobs != nil:
 		n.engine.brain.nodes(list)
