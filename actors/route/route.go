@@ -15,7 +15,7 @@ type Out struct {
 	Incarnation int32       // of the actor that it is for, when it goes straight
 	Fence       uint64      // answer with the number
 	Stop        core.ID     // cancel this call
-	Fail        core.ID     // this call has failed: its node is dead, or with Canceled it was cancelled and has not gone anywhere
+	Fail        core.ID     // this call has failed: its node is dead, or with Canceled it was cancelled and has not begun anywhere
 	Canceled    bool
 	Node        core.NodeID // that is dead
 }
@@ -77,6 +77,8 @@ type call struct {
 	way   way
 	seq   uint64
 	at    place
+
+	canceled bool // where it went straight: it goes nowhere else
 }
 
 // New gives a router that knows nothing.
@@ -220,12 +222,17 @@ func (r *Router) Missed(id core.ID, from core.NodeID) {
 		r.fenceOff(c)
 	}
 	k.way, k.at = waits, place{}
-	c.back = append(c.back, k)
 	if last {
 		c.last = nil
-		if c.fence == 0 {
-			r.flush(c)
-		}
+	}
+	if k.canceled {
+		r.out = append(r.out, Out{Fail: id, Canceled: true})
+		r.end(k)
+	} else {
+		c.back = append(c.back, k)
+	}
+	if last && c.fence == 0 {
+		r.flush(c)
 	}
 }
 
@@ -285,6 +292,7 @@ func (r *Router) Cancel(id core.ID) bool {
 	case k == nil || k.way == byHead:
 		return false
 	case k.way == straight:
+		k.canceled = true
 		r.out = append(r.out, Out{To: k.at.node, Stop: id})
 		return true
 	}

@@ -25,7 +25,7 @@ var scripts = map[string][2][]string{
 // key describes a world, so that no two that differ have the same: core and router are functions of what they were told.
 func (w *world) key() string {
 	var b strings.Builder
-	fmt.Fprint(&b, w.made, w.dead, w.known, w.killed, w.log, w.begun, w.ends)
+	fmt.Fprint(&b, w.made, w.dead, w.known, w.killed, w.log, w.begun, w.ends, w.stopped)
 	for _, key := range slices.SortedFunc(maps.Keys(w.ways), func(a, b [2]core.NodeID) int { return strings.Compare(string(a[0]+a[1]), string(b[0]+b[1])) }) {
 		fmt.Fprint(&b, "|", key)
 		for _, m := range w.ways[key] {
@@ -38,7 +38,7 @@ func (w *world) key() string {
 		}
 	}
 	for _, k := range w.r.sorted() {
-		fmt.Fprint(&b, "-", k.spec.ID, k.way, k.at, k.seq > k.from.known, k.from.fence != 0, k.from.last == k, len(k.from.back))
+		fmt.Fprint(&b, "-", k.spec.ID, k.way, k.at, k.seq > k.from.known, k.from.fence != 0, k.from.last == k, k.canceled, len(k.from.back))
 	}
 	for _, a := range w.r.actors {
 		fmt.Fprint(&b, a.at, a.pinned)

@@ -20,22 +20,23 @@ const (
 // world is a head with a real core, a node whose two callers call one actor through a real router, two nodes that the actor can live on,
 // and ways between them that keep order. The actor handles one call at a time.
 type world struct {
-	t      *testing.T
-	c      *core.Core
-	r      *Router
-	ways   map[[2]core.NodeID][]any
-	lives  map[core.NodeID]*life // of the actor, by node
-	dead   core.NodeID           // this one crashed
-	known  [2]bool               // to the head, to the caller
-	killed int
-	script [2][]string // what each caller does next
-	made   [2]int
-	begun  map[core.ID]int
-	order  [2][]core.ID // calls that have begun, by caller
-	ends   map[core.ID]string
-	tries  map[core.ID]bool // may run again: not checked for order
-	log    []string
-	trace  []string
+	t       *testing.T
+	c       *core.Core
+	r       *Router
+	ways    map[[2]core.NodeID][]any
+	lives   map[core.NodeID]*life // of the actor, by node
+	dead    core.NodeID           // this one crashed
+	known   [2]bool               // to the head, to the caller
+	killed  int
+	stopped map[core.ID]bool // cancelled where they went straight; true: and it was not there
+	script  [2][]string      // what each caller does next
+	made    [2]int
+	begun   map[core.ID]int
+	order   [2][]core.ID // calls that have begun, by caller
+	ends    map[core.ID]string
+	tries   map[core.ID]bool // may run again: not checked for order
+	log     []string
+	trace   []string
 }
 
 // life is the actor where it lives.
@@ -55,6 +56,7 @@ func newWorld(t *testing.T, script [2][]string, restarts int, warm bool) *world 
 	w := &world{
 		t: t, c: core.New(core.Config{}), r: New(), script: script, ways: make(map[[2]core.NodeID][]any), lives: make(map[core.NodeID]*life),
 		begun: make(map[core.ID]int), ends: make(map[core.ID]string), tries: make(map[core.ID]bool),
+		stopped: make(map[core.ID]bool),
 	}
 	w.c.StartJob(worldJob)
 	for _, n := range []core.NodeID{worldHead, worldCaller, "a", "b"} {
@@ -210,8 +212,11 @@ func (w *world) next(i int) {
 	id := core.ID(1)<<core.NumberBits + core.ID(100*(i+1)+w.made[i])
 	w.made[i]++
 	if what == "cancel" {
-		if !w.r.Cancel(id - 1) {
+		switch k := w.r.calls[id-1]; {
+		case !w.r.Cancel(id - 1):
 			w.put(worldCaller, worldHead, &core.Cancel{ID: id - 1})
+		case k.way == straight:
+			w.stopped[id-1] = false
 		}
 		return
 	}
@@ -246,6 +251,9 @@ func (w *world) receive(from, to core.NodeID, msg any) {
 			w.end(m.ID, "by head")
 		case *core.Answer:
 			if m.Missed {
+				if _, ok := w.stopped[m.ID]; ok {
+					w.stopped[m.ID] = true
+				}
 				w.r.Missed(m.ID, from)
 			} else if w.r.Answered(m.ID, from) {
 				w.end(m.ID, "straight")
@@ -309,6 +317,9 @@ func (w *world) take(l *life, k worldCall) {
 func (w *world) begin(k worldCall) {
 	caller := int(k.id&0xffff)/100 - 1
 	w.begun[k.id]++
+	if w.stopped[k.id] {
+		w.fail("call %x begins after it was cancelled and came back", k.id)
+	}
 	if w.tries[k.id] {
 		return
 	}
