@@ -9,7 +9,8 @@
 //     the head only when the actor's node has them, which a fence asks: a number that comes back on the same ordered way. What is made
 //     meanwhile waits in line.
 //   - A call runs at most once. The actor's node takes one only for the incarnation of the actor that it was meant for, or says that the
-//     actor is not there: then the call has not run, and goes by the head unless it was cancelled. When the node dies the calls that it had fail.
+//     actor is not there: then the call has not run, and goes by the head unless it was cancelled. When the node dies the calls that it
+//     had fail.
 //   - Every call ends: it is answered, comes back, fails with its node, or is with the head.
 //
 // [Router] is a pure state machine: no clock, lock, goroutine or IO. It relies on ways between nodes that keep order and lose nothing

@@ -26,6 +26,7 @@ type Router struct {
 	seq    uint64
 	actors map[core.ID]*actor // by handle: those of actors with a name, which may have several, go by the head
 	calls  map[core.ID]*call
+	kids   map[core.ID]*call // the last call that a task made of those in calls; the others are its older ones
 	fences map[uint64]*caller
 }
 
@@ -79,11 +80,13 @@ type call struct {
 	at    place
 
 	canceled bool // where it went straight: it goes nowhere else
+
+	older, newer *call // of the same task
 }
 
 // New gives a router that knows nothing.
 func New() *Router {
-	return &Router{actors: make(map[core.ID]*actor), calls: make(map[core.ID]*call), fences: make(map[uint64]*caller)}
+	return &Router{actors: make(map[core.ID]*actor), calls: make(map[core.ID]*call), kids: make(map[core.ID]*call), fences: make(map[uint64]*caller)}
 }
 
 // Take gives what is to be done since the last call, in order.
@@ -93,18 +96,8 @@ func (r *Router) Take() []Out {
 	return out
 }
 
-// Open counts the calls that are not answered, and those of them that the head does not know of.
-func (r *Router) Open() (all, unknown int) {
-	for _, k := range r.calls {
-		if k.way != byHead {
-			unknown++
-		}
-	}
-	return len(r.calls), unknown
-}
-
 // Idle says whether nothing is kept.
-func (r *Router) Idle() bool { return len(r.actors)+len(r.calls)+len(r.fences) == 0 }
+func (r *Router) Idle() bool { return len(r.actors)+len(r.calls)+len(r.kids)+len(r.fences) == 0 }
 
 // Call makes a call. One that has no single answer, a stream's, keeps the actor's calls with the head from then on.
 func (r *Router) Call(s *core.Spec, plain bool) {
@@ -120,9 +113,36 @@ func (r *Router) Call(s *core.Spec, plain bool) {
 	}
 	a.pinned, a.dropped = a.pinned || s.Stream, false
 	k := &call{spec: s, plain: plain, from: c}
-	r.calls[s.ID] = k
+	r.add(k)
 	c.open++
 	r.place(k)
+}
+
+// add keeps a call, remove forgets it.
+func (r *Router) add(k *call) {
+	r.calls[k.spec.ID] = k
+	if parent := k.spec.Parent; parent != 0 {
+		if k.older = r.kids[parent]; k.older != nil {
+			k.older.newer = k
+		}
+		r.kids[parent] = k
+	}
+}
+
+func (r *Router) remove(k *call) {
+	delete(r.calls, k.spec.ID)
+	if k.older != nil {
+		k.older.newer = k.newer
+	}
+	switch {
+	case k.newer != nil:
+		k.newer.older = k.older
+	case k.older != nil:
+		r.kids[k.spec.Parent] = k.older
+	default:
+		delete(r.kids, k.spec.Parent)
+	}
+	k.older, k.newer = nil, nil
 }
 
 func (r *Router) actor(id core.ID) *actor {
@@ -185,7 +205,7 @@ func (r *Router) Answered(id core.ID, from core.NodeID) bool {
 // end forgets a call that is over.
 func (r *Router) end(k *call) {
 	c := k.from
-	delete(r.calls, k.spec.ID)
+	r.remove(k)
 	if k.way == byHead {
 		c.head--
 	}
@@ -304,14 +324,20 @@ func (r *Router) Cancel(id core.ID) bool {
 	return true
 }
 
-// Children lists the calls that a task made and the head does not know of.
+// ByHead says whether the head has a call of this node that it has not answered.
+func (r *Router) ByHead(id core.ID) bool {
+	k := r.calls[id]
+	return k != nil && k.way == byHead
+}
+
+// Children lists the calls that a task made and the head does not know of, in order.
 func (r *Router) Children(parent core.ID) (ids []core.ID) {
-	for id, k := range r.calls {
-		if k.spec.Parent == parent && k.way != byHead {
-			ids = append(ids, id)
+	for k := r.kids[parent]; k != nil; k = k.older {
+		if k.way != byHead {
+			ids = append(ids, k.spec.ID)
 		}
 	}
-	slices.Sort(ids)
+	slices.Reverse(ids)
 	return ids
 }
 
@@ -330,9 +356,9 @@ func (r *Router) Drop(id core.ID) {
 
 // EndJob forgets the calls of a job that has ended.
 func (r *Router) EndJob(job core.JobID) {
-	for id, k := range r.calls {
+	for _, k := range r.calls {
 		if k.spec.Job == job {
-			delete(r.calls, id)
+			r.remove(k)
 		}
 	}
 	for fence, c := range r.fences {

@@ -132,3 +132,39 @@ func TestWalks(t *testing.T) {
 	}
 	t.Logf("%d calls went straight", straight)
 }
+
+// The calls of a task are found without a look at those of others, and in whatever order they end.
+func TestChildren(t *testing.T) {
+	r := New()
+	actor, parents, each := core.ID(1), 5, 40
+	r.Where(actor, "a", 0)
+	left := map[core.ID][]core.ID{}
+	next := core.ID(100)
+	for range each {
+		for p := range parents { // 0 is the driver, which nobody cancels
+			r.Call(&core.Spec{ID: next, Job: worldJob, Kind: core.KindCall, Results: 1, Actor: actor, Parent: core.ID(p)}, true)
+			left[core.ID(p)] = append(left[core.ID(p)], next)
+			next++
+		}
+	}
+	if got := r.Children(0); got != nil {
+		t.Fatalf("the driver's: %v", got)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range each {
+		for p := range core.ID(parents) {
+			if got := r.Children(p); p != 0 && !slices.Equal(got, left[p]) {
+				t.Fatalf("of %d: %v, not %v", p, got, left[p])
+			}
+			k := rng.IntN(len(left[p]))
+			if !r.Answered(left[p][k], "a") {
+				t.Fatal("not asked")
+			}
+			left[p] = slices.Delete(left[p], k, k+1)
+		}
+	}
+	r.Drop(actor)
+	if !r.Idle() {
+		t.Fatalf("left: %+v", r)
+	}
+}
