@@ -24,7 +24,8 @@ type direct struct {
 
 // directCall is a call that the head does not know of.
 type directCall struct {
-	e    *entry   // of its result
+	e    *entry // of its result
+	args []core.Arg
 	held []*entry // of the actor's handle, and of references in arguments: until the head has the call, or it ends
 }
 
@@ -66,7 +67,7 @@ func (d *direct) call(s *core.Spec, e, actor *entry) {
 	}
 	rt.mu.Lock()
 	e.local = true
-	k := &directCall{e: e}
+	k := &directCall{e: e, args: s.Args}
 	k.hold(actor)
 	for i := range s.Args {
 		k.hold(rt.entries[s.Args[i].Ref])
@@ -120,7 +121,7 @@ func (d *direct) do(outs []route.Out) {
 	}
 }
 
-// end gives a call that the head does not know of its result. It runs under mu.
+// end gives a call that the head does not know of its result. What was kept for it here the head cannot free. It runs under mu.
 func (d *direct) end(id core.ID, m *core.Answer, from NodeID) {
 	k := d.open[id]
 	if k == nil {
@@ -129,6 +130,11 @@ func (d *direct) end(id core.ID, m *core.Answer, from NodeID) {
 	delete(d.open, id)
 	d.rt.settleCall(k.e, m, from)
 	d.letGo(k)
+	for _, a := range k.args {
+		if a.Val != nil && NodeID(a.Val.Node) == d.rt.n.id {
+			d.rt.free(a.Val.Key)
+		}
+	}
 }
 
 // letGo gives back what a call has held. It runs under mu.
@@ -291,15 +297,29 @@ func (d *direct) cancel(id core.ID) bool {
 	return ok
 }
 
+// cancelFor cancels a call of which the head has the promise only, for another node. If the call went to the head meanwhile so does this.
+func (d *direct) cancelFor(m *core.Cancel) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.r.Cancel(m.ID) {
+		d.do(d.r.Take())
+	} else if d.r.ByHead(m.ID) {
+		d.rt.send(m)
+	}
+}
+
 // stopCalls cancels the calls that a task made, and what they have submitted.
 func (d *direct) stopCalls(parent core.ID) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, id := range d.r.Children(parent) {
+	ids := d.r.Children(parent)
+	msgs := make([]any, len(ids))
+	for i, id := range ids {
 		d.r.Cancel(id)
-		d.do(d.r.Take())
-		d.rt.send(&core.Cancel{ID: id, Recursive: true})
+		msgs[i] = &core.Cancel{ID: id, Recursive: true}
 	}
+	d.do(d.r.Take())
+	d.mu.Unlock()
+	d.rt.send(msgs...)
 }
 
 // nodeDead fails the calls that a node had. Of results that it put at the head it is asked whether they came there.
@@ -352,6 +372,10 @@ func (d *direct) idle() bool {
 // startCall begins a call that came straight.
 func (rt *engine) startCall(from NodeID, m *core.Call) {
 	s := m.Spec
+	if s.Kind != core.KindCall || s.Stream || s.Results != 1 {
+		rt.direct.reply(from, &core.Answer{ID: s.ID, Failure: &core.Failure{Text: "actors: what is no plain call came straight"}})
+		return
+	}
 	start := &core.Start{Spec: s, Args: make([]core.Value, len(s.Args)), Actor: s.Actor}
 	for i := range s.Args {
 		if s.Args[i].Val == nil {

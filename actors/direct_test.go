@@ -14,11 +14,12 @@ import (
 
 // Actors that are called from tasks and actors on other nodes, straight.
 var (
-	turners = NewActor("direct.turner", func(context.Context, None) (*turner, error) { return &turner{last: make(map[string]int)}, nil })
-	turn    = Method(turners, "turn", (*turner).Turn)
-	turnBig = Method(turners, "big", (*turner).Big)
-	turnRef = Method(turners, "ref", (*turner).Ref)
-	turnNap = Method(turners, "nap", (*turner).Nap)
+	turners  = NewActor("direct.turner", func(context.Context, None) (*turner, error) { return &turner{last: make(map[string]int)}, nil })
+	turn     = Method(turners, "turn", (*turner).Turn)
+	turnBig  = Method(turners, "big", (*turner).Big)
+	turnRef  = Method(turners, "ref", (*turner).Ref)
+	turnNap  = Method(turners, "nap", (*turner).Nap)
+	turnTake = Method(turners, "take", (*turner).Take)
 
 	// takeTurns calls actors in turn, some calls with a reference as argument, and gives how many went well.
 	takeTurns = NewTask("direct.take_turns", func(ctx context.Context, in turns) (done int, err error) {
@@ -135,6 +136,46 @@ var (
 		return None{}, nil
 	}, Retries(0))
 
+	// directWaits has a call with a large argument wait behind a fence that does not come back, and cancels it.
+	directWaits = NewTask("direct.waits", func(ctx context.Context, h *Handle[turner]) (None, error) {
+		if _, err := turn.Call(ctx, h, Val(note{"waits", 1})).Get(ctx); err != nil {
+			return None{}, err
+		}
+		ref, err := Put(ctx, From(ctx), note{"waits", 0})
+		if err != nil {
+			return None{}, err
+		}
+		turnNap.Call(ctx, h, Val(time.Hour))
+		turn.Call(ctx, h, ref) // by the head
+		kept := func() int {
+			rt := From(ctx).rt
+			rt.mu.Lock()
+			defer rt.mu.Unlock()
+			return len(rt.kept)
+		}
+		before := kept()
+		waits := turnTake.Call(ctx, h, Val(make([]byte, 1<<20)))
+		if n := kept(); n != before+1 {
+			return None{}, fmt.Errorf("%d values kept, not %d", n, before+1)
+		}
+		waits.Cancel()
+		if _, err := waits.Get(ctx); !errors.Is(err, context.Canceled) {
+			return None{}, fmt.Errorf("cancelled while it waits: %w", err)
+		}
+		if n := kept(); n != before {
+			return None{}, fmt.Errorf("%d values kept, not %d", n, before)
+		}
+		return None{}, nil
+	}, Retries(0))
+
+	// directHands gives the result of a call that runs.
+	directHands = NewTask("direct.hands", func(ctx context.Context, h *Handle[turner]) ([]*Ref[None], error) {
+		if _, err := turn.Call(ctx, h, Val(note{"hands", 1})).Get(ctx); err != nil {
+			return nil, err
+		}
+		return []*Ref[None]{turnNap.Call(ctx, h, Val(time.Hour))}, nil
+	}, Retries(0))
+
 	directNaps = NewTask("direct.naps", func(ctx context.Context, h *Handle[turner]) (None, error) {
 		if _, err := turn.Call(ctx, h, Val(note{"naps", 1})).Get(ctx); err != nil {
 			return None{}, err
@@ -162,6 +203,7 @@ func (t *turner) Ref(ctx context.Context, n int) ([]*Ref[int], error) {
 	r, err := Put(ctx, From(ctx), n)
 	return []*Ref[int]{r}, err
 }
+func (t *turner) Take(_ context.Context, data []byte) (int, error) { return len(data), nil }
 func (t *turner) Nap(ctx context.Context, d time.Duration) (None, error) {
 	select {
 	case <-time.After(d):
@@ -246,19 +288,58 @@ func TestDirectActorMoves(t *testing.T) {
 	}
 }
 
+// A call that is cancelled while it waits in line leaves no argument in the store.
+func TestDirectCancelFrees(t *testing.T) {
+	faults := NewFaults(1, Fault{Kind: "Fenced", Lose: 1})
+	c := newCluster(t, 2, nil, func(cfg *Config) { cfg.Faults = faults })
+	cl := c.client()
+	ctx := testContext(t)
+	h, err := turners.Spawn(ctx, cl, NoArg, OnNode(c.nodes[2].ID()))
+	require.NoError(t, err)
+	get(t, directWaits.Call(ctx, cl, Val(h), OnNode(c.nodes[1].ID())))
+}
+
+// A call that went straight is cancelled by whoever has the reference of its result.
+func TestDirectCancelFromElsewhere(t *testing.T) {
+	c := newCluster(t, 2, nil, nil)
+	cl := c.client()
+	ctx := testContext(t)
+	h, err := turners.Spawn(ctx, cl, NoArg, OnNode(c.nodes[2].ID()))
+	require.NoError(t, err)
+	nap := get(t, directHands.Call(ctx, cl, Val(h), OnNode(c.nodes[1].ID())))[0]
+	nap.Cancel()
+	_, err = nap.Get(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// What comes straight and is no call of an actor does not begin.
+func TestOnlyCallsComeStraight(t *testing.T) {
+	c := newCluster(t, 2, nil, nil)
+	rt, cl := c.nodes[1].engine, c.client()
+	const id = core.ID(7)
+	rt.startCall(c.nodes[2].ID(), &core.Call{Spec: &core.Spec{
+		ID: id, Job: core.JobID(cl.Job()), Kind: core.KindCreate, Results: 1, Func: "direct.turner", Actor: id, Opt: &taskDefaults,
+	}})
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	require.NotContains(t, rt.instances, id)
+	require.NotContains(t, rt.attempts, attemptKey{id, 0})
+}
+
 // A node that is dead gets no link again, not from what is still sent to it and not when the head has forgotten it.
 func TestNoLinkToTheDead(t *testing.T) {
 	c := newCluster(t, 2, nil, nil)
 	n, dead := c.nodes[1], c.nodes[2].ID()
-	state := func(id NodeID, s NodeState) { // as n knows it from now on
-		n.applyNodes(n.peers.listVersion()+1, []NodeInfo{n.Info(), {ID: id, State: s}})
+	version := uint64(1) << 40 // later than whatever the head says meanwhile
+	state := func(id NodeID, s NodeState) {
+		version++
+		n.applyNodes(version, []NodeInfo{c.head.Info(), n.Info(), {ID: id, State: s}})
 	}
 	linked := func(id NodeID) bool {
 		n.links.mu.Lock()
 		defer n.links.mu.Unlock()
 		return n.links.peers[id] != nil
 	}
-	_ = n.member.conn.Close() // no list of the head comes in between
 	n.links.send(dead, &core.Free{})
 	require.True(t, linked(dead))
 	state(dead, NodeAlive)

@@ -140,6 +140,10 @@ func (rt *engine) receive(msg any) {
 		if rt.direct != nil {
 			rt.direct.where(m)
 		}
+	case *core.Cancel:
+		if rt.direct != nil {
+			rt.direct.cancelFor(m)
+		}
 	case *core.StopCalls:
 		if rt.direct != nil {
 			rt.direct.stopCalls(m.Parent)

@@ -114,7 +114,8 @@ type (
 		Attempt int32
 		On      bool
 	}
-	// Cancel ends a task, an actor's call or a stream's source, and what they submitted.
+	// Cancel ends a task, an actor's call or a stream's source, and what they submitted. The core sends it on, not recursive, to the node
+	// that has promised the result of a call.
 	Cancel struct {
 		ID        ID
 		Recursive bool

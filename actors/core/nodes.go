@@ -67,6 +67,9 @@ func (c *Core) NodeDown(id NodeID, reason string) {
 	delete(c.nodes, id)
 	delete(c.told, id)
 	c.order = slices.DeleteFunc(c.order, func(o *node) bool { return o == n })
+	for _, a := range c.actors {
+		a.told = slices.DeleteFunc(a.told, func(o *node) bool { return o == n })
+	}
 	text := "node " + string(id) + " is dead"
 	if reason != "" {
 		text += ": " + reason

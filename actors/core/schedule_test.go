@@ -229,3 +229,15 @@ func TestWhy(t *testing.T) {
 	}, why)
 	require.Len(t, b.c.Tasks(2), 2)
 }
+
+// Of a call that the core does not know of, its node is told that it was cancelled; no longer when it has told what came of it.
+func TestCancelPromised(t *testing.T) {
+	b := newTable(t, 1000, 1000)
+	b.handle(&Put{ID: 1, Job: "a", Pending: true})
+	b.c.Handle("n1", &Hold{ID: 1})
+	b.c.Handle("n1", &Cancel{ID: 1, Recursive: true})
+	require.Equal(t, []Out{{"n0", &Cancel{ID: 1}}}, b.c.Take())
+	b.handle(&Put{ID: 1, Job: "a"})
+	b.c.Handle("n1", &Cancel{ID: 1, Recursive: true})
+	require.Empty(t, b.c.Take())
+}

@@ -494,6 +494,8 @@ func (c *Core) cancel(id ID, recursive bool, reason string) {
 	}
 	if t != nil && t.open {
 		c.cancelTask(t, reason, FailCanceled)
+	} else if o := c.objects[id]; o != nil && o.promise != nil { // of a call that went straight: who made it knows where it is
+		c.send(o.promise, &Cancel{ID: id})
 	}
 	if !recursive {
 		return

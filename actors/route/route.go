@@ -277,7 +277,9 @@ func (r *Router) flush(c *caller) {
 	list := append(c.back, c.queue...)
 	c.back, c.queue = nil, nil
 	for _, k := range list {
-		r.place(k)
+		if r.calls[k.spec.ID] == k { // else it was cancelled meanwhile
+			r.place(k)
+		}
 	}
 }
 
@@ -316,9 +318,6 @@ func (r *Router) Cancel(id core.ID) bool {
 		r.out = append(r.out, Out{To: k.at.node, Stop: id})
 		return true
 	}
-	c := k.from
-	same := func(o *call) bool { return o == k }
-	c.back, c.queue = slices.DeleteFunc(c.back, same), slices.DeleteFunc(c.queue, same)
 	r.out = append(r.out, Out{Fail: id, Canceled: true})
 	r.end(k)
 	return true
