@@ -374,6 +374,7 @@ func TestNodeNeedsSense(t *testing.T) {
 	}{
 		{NodeConfig{Memory: 1 << 20}, "at least 128 MiB"},
 		{NodeConfig{CPUs: -1}, "at least 1 CPU"},
+		{NodeConfig{CPUs: 100_000}, "at most 1024 CPUs"},
 		{NodeConfig{Listen: "0.0.0.0:0"}, "token"},
 		{NodeConfig{Head: "127.0.0.1:1"}, "127.0.0.1:1"},
 	} {

@@ -55,6 +55,9 @@ const embeddedLease = time.Minute
 // minMemory is the least memory with which a node starts.
 const minMemory int64 = 128 << 20
 
+// maxCPUs bounds a node's slots: each is a thread of a query that runs whole.
+const maxCPUs = 1024
+
 // Version names the program and the DuckDB in it. Nodes of one cluster have the same program, and so the same DuckDB.
 func Version() string { return "manta " + actors.Version + ", DuckDB " + kernel.Version() }
 
@@ -85,6 +88,9 @@ func StartNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	if c.CPUs < 1 {
 		return nil, fmt.Errorf("planner: a node needs at least 1 CPU, not %d", c.CPUs)
+	}
+	if c.CPUs > maxCPUs {
+		return nil, fmt.Errorf("planner: a node has at most %d CPUs, not %d", maxCPUs, c.CPUs)
 	}
 	n := &Node{}
 	if c.DataDir == "" {
