@@ -23,7 +23,8 @@
 //
 // # Streaming
 //
-// A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Within the node a
+// A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Readers that are still to come
+// count as if they were there when memory is shared (due.go): of a thousand, the first ones would take it all. Within the node a
 // batch is handed over as it is. Between nodes it crosses a TCP connection, one for each pair of nodes and direction, as one
 // Arrow IPC block in a frame (wire.go): the buffers of the batch go to the system as they lie, and come from it straight to
 // where the reader finds them. The receiving loop waits for nothing but bytes, since only what was granted is sent. Grants and

@@ -41,6 +41,7 @@ type job struct {
 	mu      sync.Mutex
 	ended   bool                      // guarded by mu, like all below
 	streams map[queueKey]*streamQueue // streaming
+	due     map[uint32]due            // by streaming edge, once it has a reader
 	refs    map[queueKey]*refQueue    // the other modes
 	writers map[*Writer]struct{}
 	files   map[fileKey]*spillFile
@@ -52,6 +53,7 @@ func newJob(id actors.JobID) *job {
 	j := &job{
 		id:      id,
 		streams: map[queueKey]*streamQueue{},
+		due:     map[uint32]due{},
 		refs:    map[queueKey]*refQueue{},
 		writers: map[*Writer]struct{}{},
 		files:   map[fileKey]*spillFile{},
@@ -164,9 +166,10 @@ func (j *job) openWriters() []*Writer {
 }
 
 // end drops everything. Nothing can be added afterwards.
-func (j *job) end(err error) {
+func (j *job) end(s *Service, err error) {
 	j.mu.Lock()
 	j.ended = true
+	j.nobodyIsDue(s)
 	actorsOf := make([]*actors.Actor, 0, len(j.refs))
 	for _, q := range j.refs {
 		actorsOf = append(actorsOf, q.actor)

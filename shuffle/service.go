@@ -127,7 +127,7 @@ func (s *Service) JobEnded(id actors.JobID) {
 	s.tombs.add(id)
 	s.mu.Unlock()
 	if j != nil {
-		j.end(fmt.Errorf("%w: %s", ErrJobEnded, id))
+		j.end(s, fmt.Errorf("%w: %s", ErrJobEnded, id))
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *Service) Close() error {
 	s.mu.Unlock()
 	err := errors.New("shuffle: node is closing")
 	for _, j := range jobs {
-		j.end(err)
+		j.end(s, err)
 	}
 	s.cancel(err) // every link ends
 	s.running.Wait()

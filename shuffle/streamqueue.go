@@ -88,8 +88,8 @@ func (q *streamQueue) checkPort(i int, b backChannel) error {
 	return nil
 }
 
-// attach is the reader's arrival: every channel gets its first credit. readers is how many the edge has on this node.
-func (q *streamQueue) attach(producers []actors.NodeID, readers int) error {
+// attach is the reader's arrival: every channel gets its first credit.
+func (q *streamQueue) attach(producers []actors.NodeID) error {
 	q.mu.Lock()
 	if q.err != nil {
 		defer q.mu.Unlock()
@@ -100,7 +100,7 @@ func (q *streamQueue) attach(producers []actors.NodeID, readers int) error {
 		return fmt.Errorf("%w: %s has a reader", ErrEdge, q.name)
 	}
 	q.nodes = producers
-	q.s.usage.update(func(b *credit.Budget) { q.rx = credit.NewReceiver(b, len(producers), len(producers)*readers) })
+	q.s.usage.update(func(b *credit.Budget) { q.rx = credit.NewReceiver(b, len(producers)) })
 	var tell []func()
 	for i, b := range q.ports {
 		if err := q.checkPort(i, b); err != nil {

@@ -17,13 +17,8 @@ func newStreamSource(r *Reader, e *Edge, partition int) (*streamSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers := 0
-	for _, n := range e.Consumers {
-		if n == r.s.node.ID() {
-			readers++
-		}
-	}
-	if err := q.attach(e.Producers, readers); err != nil {
+	r.job.arrived(r.s, e)
+	if err := q.attach(e.Producers); err != nil {
 		return nil, err
 	}
 	for _, n := range e.Producers {

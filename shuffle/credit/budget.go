@@ -9,6 +9,7 @@ type Budget struct {
 	limit, max int64 // immutable
 	held, peak int64
 	channels   int64
+	due        int64 // channels that are known to come
 }
 
 // NewBudget makes a budget of limit bytes; no channel is given a window over maxWindow.
@@ -22,9 +23,13 @@ func (b *Budget) Join(n int) { b.channels += int64(n) }
 // Leave counts n fewer channels; what they held was given back before.
 func (b *Budget) Leave(n int) { b.channels -= int64(n) }
 
+// Expect counts n more channels that will come, or fewer. A share is left to each: credit that was given is not taken back, so
+// were the first of many readers to get all of it, the others would have to do with MinWindow until those have used it up.
+func (b *Budget) Expect(n int) { b.due += int64(n) }
+
 // Share is the window that a channel should have now.
 func (b *Budget) Share() int64 {
-	return min(b.max, max(MinWindow, b.limit/max(1, b.channels)))
+	return min(b.max, max(MinWindow, b.limit/max(1, b.channels+b.due)))
 }
 
 // Extend gives a channel that holds `has` bytes as much more as its share and the free memory allow, and always enough
@@ -43,12 +48,11 @@ func (b *Budget) Extend(has int64) (more int64) {
 	return more
 }
 
-// First is the window that each of n channels begins with. It leaves their share to the rest of the `all` channels that will
-// be there. A new reader takes an eighth of the free memory at most, so that those of other exchanges that come later do not
-// start with nothing; windows grow to their share as they are used.
-func (b *Budget) First(n, all int) int64 {
+// First is the window that each of n channels begins with. A new reader takes an eighth of the free memory at most, so that
+// those of other exchanges that come later do not start with nothing; windows grow to their share as they are used.
+func (b *Budget) First(n int) int64 {
 	free := max(0, b.limit-b.held)
-	return max(MinWindow, min(b.Share(), b.limit/max(1, int64(all)), free/8/int64(max(1, n))))
+	return max(MinWindow, min(b.Share(), free/8/int64(max(1, n))))
 }
 
 // Force takes n bytes, whatever the limit: a reserve, or what has already arrived.

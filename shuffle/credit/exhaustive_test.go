@@ -134,7 +134,7 @@ func (s scope) start() *world {
 	w := &world{budget: *NewBudget(s.limit, 1<<20)}
 	w.rx = make([]Receiver, s.partitions)
 	for p := range s.first() {
-		w.rx[p] = *NewReceiver(&w.budget, s.producers, 0)
+		w.rx[p] = *NewReceiver(&w.budget, s.producers)
 	}
 	w.links = make([]link, s.producers*s.partitions)
 	w.queue = make([][]item, s.partitions)

@@ -124,7 +124,7 @@ func (f *flow) start() *net {
 		for c := range f.stages[f.edges[e].to].tasks {
 			end := endState{left: producers}
 			if !f.edges[e].stored {
-				end.rx = *NewReceiver(&n.budget, producers, 0)
+				end.rx = *NewReceiver(&n.budget, producers)
 			}
 			n.ends = append(n.ends, end)
 			for p := range producers {

@@ -188,7 +188,7 @@ func TestH6Skew(t *testing.T) {
 	// holds is what the busiest of four channels holds after a while, its reader taking as slowly as it can.
 	holds := func() int64 {
 		b := NewBudget(limit, limit)
-		r := NewReceiver(b, 4, 0)
+		r := NewReceiver(b, 4)
 		var tx Sender
 		for range 200 {
 			tx.Grant(r.Grant(0))
@@ -210,7 +210,7 @@ func TestH6Skew(t *testing.T) {
 // END tells how much was sent, so that a channel that lost something cannot pass for a complete one.
 func TestH7ShortChannel(t *testing.T) {
 	end := func() error {
-		r := NewReceiver(NewBudget(0, 1), 1, 0)
+		r := NewReceiver(NewBudget(0, 1), 1)
 		defer r.Close()
 		_, err := r.Arrive(0, 0, unit)
 		require.NoError(t, err)

@@ -29,12 +29,11 @@ type channel struct {
 // holds is the channel's part of the budget.
 func (c *channel) holds() int64 { return c.granted - c.consumed }
 
-// NewReceiver joins n channels to the budget and gives each its first window. all is how many channels of the same exchange
-// the budget will have once every reader is there, or 0.
-func NewReceiver(b *Budget, n, all int) *Receiver {
+// NewReceiver joins n channels to the budget and gives each its first window.
+func NewReceiver(b *Budget, n int) *Receiver {
 	r := &Receiver{budget: b, ch: make([]channel, n), open: n}
 	b.Join(n)
-	first := b.First(n, all)
+	first := b.First(n)
 	for i := range r.ch {
 		r.ch[i].granted = first
 		b.Force(first)

@@ -52,7 +52,7 @@ func (w *world) restart(s scope) {
 		}
 	}
 	for p := s.first(); p < s.partitions; p++ {
-		w.rx[p] = *NewReceiver(&w.budget, s.producers, 0)
+		w.rx[p] = *NewReceiver(&w.budget, s.producers)
 		for prod := range s.producers {
 			w.tell(prod*s.partitions+p, s)
 		}
