@@ -16,6 +16,10 @@ type TaskDef[A, R any] struct {
 
 // NewTask declares a task. Declare tasks in package-level variables, in every process under the same name; a name that is
 // taken panics.
+//
+// An Arrow batch or reader that f has as its argument is f's to release. One that is its result is taken, and released once it is in the
+// store: f, or an actor, that keeps it besides has to retain it. This holds for all kinds of tasks and methods; what is given to Val, Put,
+// Send and a generator's yield is borrowed until they return, or for Val until the call is made.
 func NewTask[A, R any](name string, f func(context.Context, A) (R, error), opts ...Option) *TaskDef[A, R] {
 	register(name, func(ctx context.Context, a *attempt) ([]core.Value, error) {
 		arg, err := argument[A](ctx, a, 0)
@@ -32,12 +36,25 @@ func NewTask[A, R any](name string, f func(context.Context, A) (R, error), opts 
 }
 
 func one[R any](a *attempt, r R) ([]core.Value, error) {
+	defer release(r)
 	room := int64(core.MaxInline)
 	v, err := putValue(a.s, a.m.Spec.Func, r, &room)
 	if err != nil {
 		return nil, err
 	}
 	return []core.Value{v}, nil
+}
+
+// release gives up what a function gave, which is the runtime's, once it is ready to travel.
+func release[R any](rs ...R) {
+	switch codecOf[R]().format {
+	case asBatch, asReader:
+		for _, r := range rs {
+			if r, ok := any(r).(interface{ Release() }); ok {
+				r.Release()
+			}
+		}
+	}
 }
 
 // Call submits the task. It does not wait; whatever goes wrong is the reference's error.
@@ -134,6 +151,7 @@ func NewMulti[A, R any](name string, f func(context.Context, A) ([]R, error), op
 		if err != nil {
 			return nil, err
 		}
+		defer release(rs...)
 		if len(rs) != a.m.Spec.Results {
 			return nil, fmt.Errorf("actors: %s gave %d results, %d were asked for", name, len(rs), a.m.Spec.Results)
 		}
@@ -177,6 +195,8 @@ func NewTask1x2[A, R, S any](name string, f func(context.Context, A) (R, S, erro
 		if err != nil {
 			return nil, err
 		}
+		defer release(r)
+		defer release(s)
 		room := int64(core.MaxInline)
 		v, err := putValue(a.s, a.m.Spec.Func, r, &room)
 		if err != nil {

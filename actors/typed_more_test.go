@@ -41,6 +41,27 @@ var (
 		}
 		return n, nil
 	})
+	moreHead = NewTask("more.head", func(_ context.Context, b arrow.RecordBatch) (arrow.RecordBatch, error) {
+		defer b.Release()
+		return b.NewSlice(0, 10), nil
+	})
+	moreSame  = NewTask("more.same", func(_ context.Context, b arrow.RecordBatch) (arrow.RecordBatch, error) { return b, nil })
+	moreTwice = NewMulti("more.twice", func(_ context.Context, b arrow.RecordBatch) ([]arrow.RecordBatch, error) {
+		b.Retain()
+		return []arrow.RecordBatch{b, b}, nil
+	})
+	moreHeads = NewGenerator("more.heads", func(_ context.Context, b arrow.RecordBatch, yield func(arrow.RecordBatch) error) error {
+		defer b.Release()
+		for i := range int64(3) {
+			part := b.NewSlice(i, i+1)
+			err := yield(part)
+			part.Release()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	moreRows = NewTask("more.rows", func(_ context.Context, r array.RecordReader) (int64, error) {
 		defer r.Release()
 		n := int64(0)
@@ -191,6 +212,37 @@ func TestTypedValues(t *testing.T) {
 		copy(data, "XXXX")
 		require.Equal(t, "mine", string(get(t, echoed)), "a value is what it was when it was given")
 	})
+}
+
+// A batch of the store that a task passes on, whole, in part or twice, is not kept by it.
+func TestBatchesPassedOn(t *testing.T) {
+	c := newCluster(t, 0, nil, nil)
+	cl, ctx := c.client(), testContext(t)
+	store := c.head.store
+	before := store.Stats().MemoryUsed
+	mine := moreMakeBatch(100_000)
+	put, err := Put(ctx, cl, mine)
+	require.NoError(t, err)
+	mine.Release()
+	require.Greater(t, store.Stats().MemoryUsed, before+800_000)
+	head, same, twice := moreHead.Call(ctx, cl, put), moreSame.Call(ctx, cl, put), moreTwice.Call(ctx, cl, 2, put)
+	for _, r := range append(twice, same, head) {
+		b := get(t, r)
+		require.Contains(t, []int64{10, 100_000}, b.NumRows())
+		require.EqualValues(t, 9, b.Column(0).(*array.Int64).Value(9))
+		b.Release()
+		r.Release()
+	}
+	parts := moreHeads.Call(ctx, cl, put)
+	put.Release()
+	for b, err := range parts.All(ctx) {
+		require.NoError(t, err)
+		require.EqualValues(t, 1, b.NumRows())
+		b.Release()
+	}
+	parts.Release()
+	require.NoError(t, cl.Close(nil))
+	eventually(t, func() bool { return store.Stats().MemoryUsed <= before })
 }
 
 // Batches lie in the store: they take its memory and not the heap's, are spilled when there are more than fit, and stay where they are as
