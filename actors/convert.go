@@ -162,7 +162,10 @@ func fromItem(i *wire.Item) any {
 		return &core.Credit{Stream: core.ID(m.Stream), Attempt: m.Attempt, Consumed: m.Consumed, Closed: m.Closed}
 	case i.Items != nil:
 		m := i.Items
-		return &core.Items{Stream: core.ID(m.Stream), Reader: m.Reader, Turn: core.ID(m.Turn), Index: m.Index, Values: valuesFromWire(m.Values), End: m.End, Failure: failureFromWire(m.Failure)}
+		return &core.Items{
+			Stream: core.ID(m.Stream), Reader: m.Reader, Turn: core.ID(m.Turn), Index: m.Index, Values: valuesFromWire(m.Values),
+			End: m.End, Failure: failureFromWire(m.Failure),
+		}
 	}
 	return nil
 }

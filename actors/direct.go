@@ -3,6 +3,8 @@ package actors
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"manta/actors/core"
@@ -19,7 +21,7 @@ type direct struct {
 	open  map[core.ID]*directCall // guarded by mu; those that the head does not know of
 	self  []any                   // guarded by mu; for actors and callers on this node, in order
 	busy  bool                    // guarded by mu; somebody delivers them
-	early []*core.Where           // guarded by mu; of nodes that this one has not heard of
+	early map[core.ID]*core.Where // guarded by mu; by actor, the newest, of nodes that this one has not heard of
 }
 
 // directCall is a call that the head does not know of.
@@ -30,7 +32,7 @@ type directCall struct {
 }
 
 func newDirect(rt *engine) *direct {
-	return &direct{rt: rt, r: route.New(), open: make(map[core.ID]*directCall)}
+	return &direct{rt: rt, r: route.New(), open: make(map[core.ID]*directCall), early: make(map[core.ID]*core.Where)}
 }
 
 // plainCall says whether a call may go straight to its actor: it is made once, its arguments are small values.
@@ -141,7 +143,7 @@ func (d *direct) end(id core.ID, m *core.Answer, from NodeID) {
 func (d *direct) letGo(k *directCall) {
 	for _, e := range k.held {
 		if e.letGo() {
-			d.r.Drop(e.id)
+			d.dropped(e.id)
 		}
 	}
 }
@@ -251,19 +253,20 @@ func (d *direct) byHead(id core.ID) {
 
 // where takes note of where an actor lives.
 func (d *direct) where(m *core.Where) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.learn(m)
+}
+
+// learn is where; it runs under mu.
+func (d *direct) learn(m *core.Where) {
 	rt := d.rt
+	delete(d.early, m.Actor)
 	if NodeID(m.Node) == rt.n.member.head {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	info, heard := rt.n.peers.get(NodeID(m.Node))
-	switch {
-	case !heard:
-		d.early = append(d.early, m)
-		rt.n.refreshSoon()
-		return
-	case info.State == NodeDead:
+	if info.State == NodeDead {
 		return // it says so only once
 	}
 	rt.mu.Lock()
@@ -272,7 +275,12 @@ func (d *direct) where(m *core.Where) {
 		e.called = true
 	}
 	rt.mu.Unlock()
-	if e != nil {
+	switch {
+	case e == nil:
+	case !heard:
+		d.early[m.Actor] = m
+		rt.n.refreshSoon()
+	default:
 		d.r.Where(m.Actor, m.Node, m.Incarnation)
 	}
 }
@@ -280,11 +288,9 @@ func (d *direct) where(m *core.Where) {
 // nodes takes note of a new list of nodes.
 func (d *direct) nodes() {
 	d.mu.Lock()
-	early := d.early
-	d.early = nil
-	d.mu.Unlock()
-	for _, m := range early {
-		d.where(m)
+	defer d.mu.Unlock()
+	for _, m := range slices.Collect(maps.Values(d.early)) {
+		d.learn(m)
 	}
 }
 
@@ -342,6 +348,20 @@ func (d *direct) drop(actors ...core.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range actors {
+		d.dropped(id)
+	}
+}
+
+// dropped is drop, unless a handle has come meanwhile. It runs under mu.
+func (d *direct) dropped(id core.ID) {
+	d.rt.mu.Lock()
+	e := d.rt.entries[id]
+	if e != nil {
+		e.called = true // its last one is the one that counts
+	}
+	d.rt.mu.Unlock()
+	if e == nil {
+		delete(d.early, id)
 		d.r.Drop(id)
 	}
 }
@@ -358,7 +378,7 @@ func (d *direct) endJob(job JobID, actors []core.ID) {
 		}
 	}
 	for _, id := range actors {
-		d.r.Drop(id)
+		d.dropped(id)
 	}
 }
 

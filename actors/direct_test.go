@@ -326,6 +326,34 @@ func TestOnlyCallsComeStraight(t *testing.T) {
 	require.NotContains(t, rt.attempts, attemptKey{id, 0})
 }
 
+// Where an actor lives is known as long as there is a handle, the newest word of it once its node is heard of, and then forgotten.
+func TestDirectWhere(t *testing.T) {
+	c := newCluster(t, 1, nil, nil)
+	n := c.nodes[1]
+	d, s := n.engine.direct, n.engine.session(c.client().Job())
+	const actor = core.ID(7)
+	idle := func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.early) == 0 && d.r.Idle()
+	}
+	d.where(&core.Where{Actor: actor, Node: "late", Incarnation: 1})
+	require.True(t, idle(), "nobody has a handle")
+	e := s.learn(actor)
+	d.where(&core.Where{Actor: actor, Node: "late", Incarnation: 1})
+	d.where(&core.Where{Actor: actor, Node: "late", Incarnation: 2})
+	d.mu.Lock()
+	require.EqualValues(t, 2, d.early[actor].Incarnation)
+	require.True(t, d.r.Idle())
+	d.mu.Unlock()
+	n.applyNodes(1<<40, []NodeInfo{c.head.Info(), n.Info(), {ID: "late", State: NodeAlive}})
+	require.False(t, idle())
+	d.drop(actor) // late word of an earlier handle
+	require.False(t, idle(), "it has a handle")
+	e.drop()
+	require.True(t, idle())
+}
+
 // A node that is dead gets no link again, not from what is still sent to it and not when the head has forgotten it.
 func TestNoLinkToTheDead(t *testing.T) {
 	c := newCluster(t, 2, nil, nil)

@@ -31,9 +31,10 @@
 // handles of its process, runs what it is told to run, and keeps values. On the head itself messages are handed over as they are.
 //
 // A value of up to 100 KiB travels inside messages, and the head keeps it. A larger one, and every Arrow batch, stays on the node that made
-// it and is fetched from there by who needs it, once for a node, which keeps a copy in its store for a while; on the value's node a batch is read where it lies in the store, which keeps it in memory until it is released. If the node dies the value is made again
-// by what made it, and that of what it needs, within their retries; what Put made is lost. A Go value is encoded by CBOR, but within a
-// process one without pointers is just copied.
+// it and is fetched from there by who needs it, once for a node, which keeps a copy in its store for a while; on the value's node a batch
+// is read where it lies in the store, which keeps it in memory until it is released. If the node dies the value is made again by what made
+// it, and that of what it needs, within their retries; what Put made is lost. A Go value is encoded by CBOR, but within a process one
+// without pointers is just copied.
 //
 // A call of an actor goes by the head, or straight: once a node that has a handle was told where the actor lives, plain calls (small
 // values as arguments, no retries) go from the caller's node to the actor's and back, and the head does not hear of them. Package route
@@ -87,9 +88,9 @@
 //
 // A node that is silent for Config.Lease is dead, for good: tasks on it fail with
 // ErrNodeDead, jobs that use it see their context end, services hear of it, and
-// requests to it fail at once. Typed tasks on it are tried again elsewhere, three times by default; actors are made again if they have restarts
-// left, and calls that they had are made again if those have retries, in their order, or else fail with ErrActorDead. The node itself, when it cannot reach the head for
-// that long or learns that it was declared dead, cancels its tasks and stops
+// requests to it fail at once. Typed tasks on it are tried again elsewhere, three times by default; actors are made again if they have
+// restarts left, and calls that they had are made again if those have retries, in their order, or else fail with ErrActorDead. The node
+// itself, when it cannot reach the head for that long or learns that it was declared dead, cancels its tasks and stops
 // (Node.Done, Node.Err). It does not join again by itself: a process that starts a
 // new node has nothing old to clear up. If the head is lost, so is the cluster.
 //

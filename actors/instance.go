@@ -143,7 +143,7 @@ func (i *instance) finish() {
 	}
 }
 
-// set gives the actor its object. It is false when the actor was stopped meanwhile.
+// set gives the actor its object. It errs when the actor was stopped meanwhile.
 func (i *instance) set(obj any) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -128,7 +128,8 @@ func (n *Node) jobsHere() []string {
 	return slices.Collect(maps.Keys(here))
 }
 
-// beat sends one heartbeat; the last one waits for a connection to come back. It takes the list of nodes if there is a newer one, and ends jobs of which the end was missed.
+// beat sends one heartbeat; the last one waits for a connection to come back. It takes the list of nodes if there is a newer one, and ends
+// jobs of which the end was missed.
 func (m *member) beat(last bool) error {
 	ctx, cancel := context.WithTimeout(m.n.ctx, m.heartbeat)
 	defer cancel()

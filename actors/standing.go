@@ -93,7 +93,8 @@ func (n *Node) Actors(ctx context.Context, limit int) []ActorInfo {
 	out := make([]ActorInfo, len(list))
 	for i, a := range list {
 		out[i] = ActorInfo{
-			ID: idText(a.ID), Job: JobID(a.Job), Name: a.Name, Class: a.Class, State: a.State, Node: NodeID(a.Node), Restarts: a.Restarts, Calls: a.Calls + calls[a.ID], Why: a.Why,
+			ID: idText(a.ID), Job: JobID(a.Job), Name: a.Name, Class: a.Class, State: a.State, Node: NodeID(a.Node),
+			Restarts: a.Restarts, Calls: a.Calls + calls[a.ID], Why: a.Why,
 		}
 	}
 	return out
