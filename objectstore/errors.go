@@ -17,6 +17,8 @@ var (
 	ErrFull = errors.New("objectstore: full")
 	// ErrClosed says that the store is closed or closing.
 	ErrClosed = errors.New("objectstore: closed")
+	// ErrForeign says that something else than a store has made what is in the directory.
+	ErrForeign = errors.New("objectstore: no store has made what is there")
 	// ErrLocked says that another store owns the directory.
 	ErrLocked = errors.New("objectstore: directory in use")
 	// ErrNotHeld says that the holder that releases an object does not hold it.

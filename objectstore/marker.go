@@ -39,6 +39,12 @@ func openMarker(dir string, keep bool, shards int) (m marker, err error) {
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return m, fmt.Errorf("objectstore: %w", err)
+	default: // no store was here; what has the names of its folders is not to be emptied
+		for _, folder := range []string{indexDir(dir), spillDir(dir)} {
+			if _, err := os.Lstat(folder); err == nil {
+				return m, fmt.Errorf("%w: %s; choose another directory", ErrForeign, folder)
+			}
+		}
 	}
 	m = marker{Format: format, Shards: shards}
 	b, err = json.Marshal(m)

@@ -161,13 +161,19 @@ func TestDirectory(t *testing.T) {
 	_, err := Open(Config{Dir: dir})
 	require.ErrorIs(t, err, ErrLocked)
 	require.ErrorContains(t, err, dir)
+	marker, err := os.ReadFile(markerPath(dir))
+	require.NoError(t, err)
 	require.NoError(t, s.Close())
 
-	// What a killed process left is swept.
+	// What a killed process left is swept, and what is another's is not.
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "spill"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "spill", "00000001.spill"), []byte("old"), 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "index"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index", "MANIFEST"), []byte("not Badger's"), 0o600))
+	_, err = Open(Config{Dir: dir})
+	require.ErrorIs(t, err, ErrForeign)
+	require.FileExists(t, filepath.Join(dir, "spill", "00000001.spill"))
+	require.NoError(t, os.WriteFile(markerPath(dir), marker, 0o600))
 	again, err := Open(Config{Dir: dir, MemoryLimit: 1 << 20, InlineMax: 1 << 10})
 	require.NoError(t, err)
 	fill(t, again)

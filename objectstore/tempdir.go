@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // TempDir is a folder in the system's folder for temporary files, for a store and what is beside it. It is to be
@@ -43,8 +45,9 @@ func sweepUnused(pattern string) {
 	}
 	folders, _ := filepath.Glob(pattern)
 	for _, folder := range folders {
-		if _, err := os.Stat(filepath.Join(folder, lockName)); err != nil {
-			continue // it is being made, or removed
+		who, err := os.ReadFile(filepath.Join(folder, lockName))
+		if _, number := strconv.Atoi(strings.TrimSpace(string(who))); err != nil || number != nil {
+			continue // it is being made, or removed, or somebody else's
 		}
 		if lock, err := lockDir(folder); err == nil {
 			_ = os.RemoveAll(folder)

@@ -22,8 +22,9 @@ func TestTempDirsOfTheDeadAreRemoved(t *testing.T) {
 		}
 		return names
 	}
-	foreign := filepath.Join(parent, "manta-12") // not made here, or not yet locked
+	foreign := filepath.Join(parent, "manta-12") // not made here
 	require.NoError(t, os.Mkdir(foreign, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, lockName), nil, 0o600))
 	alive, err := MakeTempDir()
 	require.NoError(t, err)
 	dead, err := MakeTempDir()

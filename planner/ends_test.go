@@ -154,6 +154,20 @@ func TestQuoteOfALongLine(t *testing.T) {
 	require.False(t, ok)
 }
 
+// Of tasks that failed because of one another the first is told, and what the query says of it stays.
+func TestErrorsOfProducersInRestarts(t *testing.T) {
+	const b, c = "task stage 1 task 0 on node a: shuffle: producer failed: task j/0 on node b: ", "shuffle: producer failed: task j/1 on node c: "
+	for text, want := range map[string]string{
+		b + "boom":     "boom (on node b)",
+		b + c + "boom": "boom (on node c)",
+		"planner: the query is given up after 3 restarts: " + b + c + "boom": "planner: the query is given up after 3 restarts: boom (on node c)",
+		b + "boom" + restartAfter + c + "bang)":                              "boom (in a restart, after: " + c + "bang) (on node b)",
+		"boom" + restartAfter + c + "bang)":                                  "boom (in a restart, after: bang)",
+	} {
+		require.Equal(t, want, message(errors.New(text), ""))
+	}
+}
+
 // Advice that DuckDB gives is kept, but for that on memory.
 func TestAdvice(t *testing.T) {
 	require.Equal(t, "Binder Error: schema mismatch; Possible solutions: union_by_name=True",

@@ -105,9 +105,11 @@ func message(err error, query string) string {
 		}
 	}
 	// What a reader says of its producer is about the producer, and that one's number means nothing to a user.
-	if all := producerFailed.FindAllStringSubmatchIndex(text, -1); all != nil {
-		last := all[len(all)-1]
-		text, where = text[last[1]:], "on node "+text[last[2]:last[3]]
+	if m := producerFailed.FindStringSubmatchIndex(text); m != nil {
+		if !strings.Contains(text[:m[0]], restartAfter) {
+			where = "on node " + text[m[2]:m[3]]
+		}
+		text = text[:m[0]] + text[m[1]:]
 	}
 	if where != "" {
 		text += " (" + where + ")"
@@ -136,8 +138,8 @@ func message(err error, query string) string {
 	return text
 }
 
-// producerFailed is what shuffle.ErrProducer puts before the error of a task.
-var producerFailed = regexp.MustCompile(`producer failed: task \S+ on node (\S+): `)
+// producerFailed is what shuffle.ErrProducer puts before the error of a task, and the tasks that have read of one another.
+var producerFailed = regexp.MustCompile(`(?:(?:task [^:]* on node \S+: )?(?:shuffle: )?producer failed: task \S+ on node (\S+): )+`)
 
 // bytePosition is the byte of a query that an error points at. DuckDB's grammar
 // counts characters, everything behind it bytes.

@@ -62,12 +62,15 @@ func (r *run) jobID() actors.JobID {
 	return r.job.ID()
 }
 
+// restartAfter is what an error of an attempt has before the reason for the restart.
+const restartAfter = " (in a restart, after: "
+
 // withHistory is an error of an attempt with the reason for the restart before it, if there was one.
 func (r *run) withHistory(err error) error {
 	if len(r.lost) == 0 || errors.Is(err, context.Canceled) || errors.Is(err, actors.ErrJobStopped) {
 		return err
 	}
-	return fmt.Errorf("%w (in a restart, after: %v)", err, r.lost[len(r.lost)-1].err)
+	return fmt.Errorf("%w%s%v)", err, restartAfter, r.lost[len(r.lost)-1].err)
 }
 
 // restartsText tells EXPLAIN ANALYZE of the attempts before the last one.

@@ -91,10 +91,6 @@ func newService(sh *shuffle.Service, c serviceConfig) *Service {
 // Register opens DuckDB and, on the head, offers the SQL calls.
 func (s *Service) Register(n *actors.Node, r grpc.ServiceRegistrar) error {
 	s.node = n
-	// The node's folder is this process's alone by now: what is there was left by one that was killed.
-	if err := os.RemoveAll(s.config.tempDir); err != nil {
-		return fmt.Errorf("planner: spill folder: %w", err)
-	}
 	if err := os.MkdirAll(s.config.tempDir, 0o700); err != nil {
 		return fmt.Errorf("planner: spill folder: %w", err)
 	}

@@ -12,7 +12,7 @@ func TestAvgFinalIsBitEqual(t *testing.T) {
 	db := open(t, Config{})
 	c := connect(t, db)
 	const r = "((hash(i * 7 + %d) %% 2000000001)::BIGINT - 1000000000)"
-	for typ, value := range map[string]string{
+	values := map[string]string{
 		"SMALLINT":      "r % 30000",
 		"INTEGER":       "r",
 		"BIGINT":        "r * 9000000000",
@@ -24,7 +24,11 @@ func TestAvgFinalIsBitEqual(t *testing.T) {
 		"DECIMAL(18,7)": "r::DECIMAL(18,7)",
 		"DECIMAL(30,5)": "r::HUGEINT * 100000000000000",
 		"DECIMAL(38,0)": "r::HUGEINT * 100000000000000000000000",
-	} {
+	}
+	for scale := range maxAvgScale + 1 {
+		values[fmt.Sprintf("DECIMAL(38,%d)", scale)] = "r / 1000000000000"
+	}
+	for typ, value := range values {
 		for seed := range 5 {
 			final, ok := AvgFinal(typ, "sum(s)", "sum(n)")
 			require.True(t, ok)
@@ -41,7 +45,7 @@ func TestAvgFinalIsBitEqual(t *testing.T) {
 func TestAvgFinalKnowsItsTypes(t *testing.T) {
 	_, ok := AvgFinal("DOUBLE", "s", "n")
 	require.True(t, ok)
-	for _, typ := range []string{"INTERVAL", "TIMESTAMP", "DATE", "VARCHAR", "DECIMAL", "UHUGEINT", "FLOAT"} {
+	for _, typ := range []string{"INTERVAL", "TIMESTAMP", "DATE", "VARCHAR", "DECIMAL", "DECIMAL(38,23)", "UHUGEINT", "FLOAT"} {
 		_, ok := AvgFinal(typ, "s", "n")
 		require.False(t, ok, typ)
 	}
