@@ -525,3 +525,18 @@ func TestPlanLargerThanPlanningMemory(t *testing.T) {
 	got, _ := query(t, c, sql, options)
 	requireSame(t, o.answer(t, sql), got, true, "a long list")
 }
+
+// What a data folder has of others stays, under whatever name.
+func TestForeignFilesStay(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node-0", "duckdb", "my.db")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	c, err := Connect(context.Background(), Config{CPUs: 1, DataDir: dir})
+	require.NoError(t, err)
+	query(t, c, "SELECT 1", Options{})
+	require.NoError(t, c.Close())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(text))
+}
