@@ -334,6 +334,7 @@ func TestProgressAndStats(t *testing.T) {
 		require.Contains(t, text, node)
 	}
 	require.Contains(t, text, "rows out")
+	require.Regexp(t, `edge \d+: [1-9]\d* rows arrived, in the largest partition 1\.\d times the average`, text)
 }
 
 func TestPinnedFiles(t *testing.T) {

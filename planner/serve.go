@@ -90,7 +90,8 @@ func (r *run) explain(did map[int]*wire.StageStats) string {
 	}
 	fmt.Fprintf(&b, "Exchange mode %s, %s, %s.\n", r.mode, counted(len(r.nodes), "node"), counted(r.partitions, "partition"))
 	if plan != nil {
-		b.WriteString(dist.Explain(plan, func(e *dist.Edge) string { return r.choose(e).String() }, func(s *dist.Stage) []string { return taskLines(did[s.ID]) }))
+		mode := func(e *dist.Edge) string { return r.choose(e).String() }
+		b.WriteString(dist.Explain(plan, mode, func(s *dist.Stage) []string { return append(skewLines(s, did), taskLines(did[s.ID])...) }))
 	}
 	return b.String()
 }

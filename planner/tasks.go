@@ -332,37 +332,6 @@ func (m meter) total() (sum int64) {
 	return sum
 }
 
-// taskLines tells what each task of a stage did, for EXPLAIN ANALYZE.
-func taskLines(s *wire.StageStats) []string {
-	if s == nil {
-		return nil
-	}
-	var lines []string
-	for _, t := range s.Tasks {
-		if t.Served {
-			lines = append(lines, fmt.Sprintf("task %d on %s: ran before, what it stored is kept", t.Index, t.Node))
-			continue
-		}
-		var credit, input time.Duration
-		var bytes int64
-		for _, o := range t.Outputs {
-			credit += time.Duration(o.Counters.CreditWaitNanos)
-			bytes += o.Counters.Bytes
-		}
-		for _, in := range t.Inputs {
-			input += time.Duration(in.Counters.InputWaitNanos)
-		}
-		line := fmt.Sprintf("task %d on %s: %v, %d rows out, %d bytes sent, waited %v for input and %v for credit",
-			t.Index, t.Node, time.Duration(t.ElapsedNanos).Round(time.Millisecond), t.RowsOut, bytes,
-			input.Round(time.Millisecond), credit.Round(time.Millisecond))
-		if t.ClosedEarly {
-			line += ", closed early"
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 func decode(b []byte, m proto.Message) error {
 	if err := proto.Unmarshal(b, m); err != nil {
 		return fmt.Errorf("planner: result of a stage task: %w", err)

@@ -41,6 +41,20 @@ func (c *Counters) Add(o Counters) {
 	c.PeakQueued = max(c.PeakQueued, o.PeakQueued)
 }
 
+// Skew says how unevenly an edge's partitions got rows, or bytes: the largest of them over their mean. 1 is even, and their
+// number the most; 0 when there was nothing.
+func Skew(parts []int64) float64 {
+	var sum, most int64
+	for _, n := range parts {
+		sum += n
+		most = max(most, n)
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(most) * float64(len(parts)) / float64(sum)
+}
+
 // Stats describes a node's exchanges.
 type Stats struct {
 	Bytes    int64 // exchange memory in use: credit given, queues, fetched blocks, writers' buffers

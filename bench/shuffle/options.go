@@ -116,14 +116,15 @@ type Result struct {
 	Skew         float64       `json:"skew"`
 	Error        string        `json:"error,omitempty"` // why the mode gave no figure
 
-	Bytes       int64   `json:"bytes"`
-	Crossed     int64   `json:"crossed_bytes"` // of them, from process to process
-	Seconds     float64 `json:"seconds"`       // median
-	SecondsMin  float64 `json:"seconds_min"`
-	SecondsMax  float64 `json:"seconds_max"`
-	GBps        float64 `json:"gbps"`
-	GBpsPerCore float64 `json:"gbps_per_core"` // bytes for each second of processor time, of all processes
-	Limits      Limits  `json:"limit_gbps"`    // medians
+	Bytes         int64   `json:"bytes"`
+	PartitionSkew float64 `json:"partition_skew"` // bytes of the largest partition over the mean
+	Crossed       int64   `json:"crossed_bytes"`  // of them, from process to process
+	Seconds       float64 `json:"seconds"`        // median
+	SecondsMin    float64 `json:"seconds_min"`
+	SecondsMax    float64 `json:"seconds_max"`
+	GBps          float64 `json:"gbps"`
+	GBpsPerCore   float64 `json:"gbps_per_core"` // bytes for each second of processor time, of all processes
+	Limits        Limits  `json:"limit_gbps"`    // medians
 	// OfLimit compares GBps with what the resources of the mode would allow: the kernel within a process; TCP for
 	// the bytes that cross between processes; writing, reading and TCP one after another for disk.
 	OfLimit float64 `json:"of_limit"`

@@ -164,10 +164,12 @@ func (c *cluster) measure(ctx context.Context, o *Options, s shape, mode exchang
 // count adds up what the tasks did, and refuses a run in which a row was lost or changed.
 func (r *Result) count(o *Options, s shape, results []done) error {
 	var wrote, read done
+	var parts []int64
 	for i, d := range results {
 		side := &wrote
 		if i >= o.Producers {
 			side = &read
+			parts = append(parts, d.Rows)
 		}
 		side.Rows += d.Rows
 		side.Sum += d.Sum
@@ -177,7 +179,7 @@ func (r *Result) count(o *Options, s shape, results []done) error {
 		return fmt.Errorf("bench: %d rows (sum %d) went in, %d (sum %d) came out", wrote.Rows, wrote.Sum, read.Rows, read.Sum)
 	}
 	w, n := wrote.Counters, read.Counters
-	r.Bytes = read.Rows * s.width()
+	r.Bytes, r.PartitionSkew = read.Rows*s.width(), exchange.Skew(parts)
 	r.References, r.Objects = w.References, w.Objects
 	r.ControlMessages = w.ControlMessages + n.ControlMessages
 	r.CreditWait = w.CreditWait.Seconds()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"testing"
@@ -58,6 +59,7 @@ func TestRun(t *testing.T) {
 			for _, x := range r.Results {
 				require.Empty(t, x.Error, x.Mode)
 				require.Equal(t, int64(12<<20)/24*24, x.Bytes)
+				require.InDelta(t, 5/(1+1/math.Sqrt(2)+1/math.Sqrt(3)+1.0/2+1/math.Sqrt(5)), x.PartitionSkew, 0.05)
 				require.Positive(t, x.GBps)
 				require.Positive(t, x.GBpsPerCore)
 				require.Positive(t, x.OfLimit)

@@ -25,7 +25,7 @@ func (r *Report) WriteTable(w io.Writer) {
 	fmt.Fprintf(w, "limits, GB/s: memcpy %.1f, kernel %.1f (%.1f per core), TCP %.1f (%.1f per core), disk write %.1f, read %.1f, both %.1f\n\n",
 		l.Memcpy, l.Partition, l.PartitionPerCore, l.TCP, l.TCPPerCore, l.DiskWrite, l.DiskRead, l.Disk)
 	t := report.NewTable(w, "mode", "bytes", "seconds", "min-max", "GB/s", "per core", "of limit", "of limit per core", "exchange MiB", "resident MiB",
-		"references", "control", "credit wait s", "spilled", "spin before, after")
+		"largest partition", "references", "control", "credit wait s", "spilled", "spin before, after")
 	var failed []string
 	for _, x := range r.Results {
 		if x.Error != "" {
@@ -36,7 +36,7 @@ func (r *Report) WriteTable(w io.Writer) {
 		t.AppendRow(table.Row{
 			x.Mode, humanize.IBytes(uint64(x.Bytes)), fmt.Sprintf("%.3f", x.Seconds), fmt.Sprintf("%.3f-%.3f", x.SecondsMin, x.SecondsMax),
 			fmt.Sprintf("%.2f", x.GBps), fmt.Sprintf("%.2f", x.GBpsPerCore), percent(x.OfLimit), percent(x.OfLimitPerCore),
-			fmt.Sprintf("%.0f of %.0f", x.ExchangePeakMiB, x.ExchangeMiB), fmt.Sprintf("%.0f", x.PeakRSSMiB), x.References, x.ControlMessages,
+			fmt.Sprintf("%.0f of %.0f", x.ExchangePeakMiB, x.ExchangeMiB), fmt.Sprintf("%.0f", x.PeakRSSMiB), fmt.Sprintf("%.2f x", x.PartitionSkew), x.References, x.ControlMessages,
 			fmt.Sprintf("%.2f", x.CreditWait), humanize.IBytes(uint64(x.BytesSpilled)), fmt.Sprintf("%.2f, %.2f", x.SpinBefore, x.SpinAfter),
 		})
 	}
