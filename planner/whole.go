@@ -42,14 +42,15 @@ func CheckDistribute(s string) error { return checkDistribute(s) }
 const smallQuery = 8 << 20
 
 // whole says why a query runs whole, or gives "". It reads so many bytes, and
-// work are those and what its joins give.
+// work are those and what its joins give. For the memory of one node only what is
+// read counts: what a join gives is seldom kept, and most often far less than DuckDB expects.
 func whole(bytes, work float64, at placement) string {
 	switch {
 	case at.always:
 		return ""
 	case work <= smallQuery:
 		return fmt.Sprintf("it reads about %s, and several tasks would not make that faster", humanize.IBytes(uint64(bytes)))
-	case at.nodes == 1 && work <= 2*float64(wholeMemory(at.whole.MemoryBytes)):
+	case at.nodes == 1 && bytes <= 2*float64(wholeMemory(at.whole.MemoryBytes)):
 		return "there is one node, and it has the memory"
 	}
 	return ""
