@@ -57,7 +57,7 @@ func (s *Service) prepare(ctx context.Context, req *wire.QueryRequest, at placem
 	defer conn.Close()
 
 	q := &prepared{sql: req.Sql, files: map[string]dist.File{}}
-	if q.session, err = session(ctx, conn, req.Options.GetFolder()); err != nil {
+	if q.session, err = s.session(ctx, conn, req.Options.GetFolder()); err != nil {
 		return nil, err
 	}
 	if err := conn.Exec(ctx, q.session); err != nil {
@@ -98,8 +98,12 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 			q.text = named
 		}
 	}
-	if err := checkSelect(ctx, conn, q.text); err != nil {
+	columns, err := checkSelect(ctx, conn, q.text)
+	if err != nil {
 		return err
+	}
+	for _, c := range columns {
+		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
 	}
 	estimates, err := conn.PlanCardinalities(ctx, q.text)
 	if err != nil {
@@ -107,13 +111,6 @@ func (s *Service) analyze(ctx context.Context, conn *kernel.Conn, q *prepared, r
 	}
 	if err := checkEffects(estimates); err != nil {
 		return err
-	}
-	columns, err := conn.Describe(ctx, q.text)
-	if err != nil {
-		return err
-	}
-	for _, c := range columns {
-		q.names, q.types = append(q.names, c.Name), append(q.types, c.Type)
 	}
 	if at.asWritten != nil {
 		q.fallback = "a task met an error that DuckDB need not meet"
@@ -152,27 +149,27 @@ func outOfMemory(err error) bool {
 	return ok && e.Type == "Out of Memory"
 }
 
-// checkSelect refuses everything but one SELECT.
-func checkSelect(ctx context.Context, conn *kernel.Conn, sql string) error {
-	kind, n, err := conn.StatementKind(ctx, sql)
-	switch {
+// checkSelect refuses everything but one SELECT, and gives the columns of that.
+func checkSelect(ctx context.Context, conn *kernel.Conn, sql string) ([]kernel.Column, error) {
+	switch s, err := conn.Statements(ctx, sql); {
 	case err != nil && otherStatement(ctx, conn, sql):
-		return errors.New("planner: only SELECT can be run")
+		return nil, errors.New("planner: only SELECT can be run")
 	case err != nil:
-		return err
-	case n == 0:
-		return errors.New("planner: the query is empty")
-	case n > 1:
+		return nil, err
+	case s.Count == 0:
+		return nil, errors.New("planner: the query is empty")
+	case s.Count > 1:
 		// DuckDB makes several of a PIVOT without IN. Where it is the only one
 		// it has not been expanded, since it is a part of another statement.
-		if n = statements(sqltext.Tokens(sql)); n == 1 {
-			return errors.New("planner: only SELECT can be run")
+		if n := statements(sqltext.Tokens(sql)); n > 1 {
+			return nil, fmt.Errorf("planner: %d statements given; give one SELECT", n)
 		}
-		return fmt.Errorf("planner: %d statements given; give one SELECT", n)
-	case kind != "SELECT":
-		return fmt.Errorf("planner: a %s statement given; only SELECT can be run", kind)
+		return nil, errors.New("planner: only SELECT can be run")
+	case s.Kind != "SELECT":
+		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", s.Kind)
+	default:
+		return s.Columns, nil
 	}
-	return nil
 }
 
 // otherStatement reports whether a text that cannot be bound is, to DuckDB's

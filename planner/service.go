@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -36,6 +37,7 @@ type Service struct {
 	memory  *memory
 	schemas schemas
 	footers footers
+	zone    atomic.Pointer[string] // see timeZone
 
 	mu        sync.Mutex
 	closed    bool

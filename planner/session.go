@@ -15,7 +15,20 @@ import (
 // session is the statement that gives another connection those settings of this
 // one that change what a query means. They come from the process's environment,
 // which is not the same on every node. folder is where relative paths begin.
-func session(ctx context.Context, conn *kernel.Conn, folder string) (string, error) {
+func (s *Service) session(ctx context.Context, conn *kernel.Conn, folder string) (string, error) {
+	zone, err := s.timeZone(ctx, conn)
+	statement := "SET TimeZone = " + zone
+	if folder != "" {
+		statement += "; SET file_search_path = " + plan.Literal(folder)
+	}
+	return statement, err
+}
+
+// timeZone is this process's, as a literal. It is asked for once.
+func (s *Service) timeZone(ctx context.Context, conn *kernel.Conn) (string, error) {
+	if known := s.zone.Load(); known != nil {
+		return *known, nil
+	}
 	rows, err := conn.Query(ctx, "SELECT current_setting('TimeZone')::VARCHAR")
 	if err != nil {
 		return "", err
@@ -26,11 +39,10 @@ func session(ctx context.Context, conn *kernel.Conn, folder string) (string, err
 		zone = plan.Literal(b.Column(0).(*array.String).Value(0))
 		return nil
 	})
-	statement := "SET TimeZone = " + zone
-	if folder != "" {
-		statement += "; SET file_search_path = " + plan.Literal(folder)
+	if err == nil {
+		s.zone.Store(&zone)
 	}
-	return statement, err
+	return zone, err
 }
 
 // effects are the table functions of DuckDB that do more than read: they write

@@ -39,23 +39,15 @@ func (c *Conn) Close() {
 	c.db.disconnected()
 }
 
-// Exec runs one statement and discards its result.
+// Exec runs statements and discards their results, which should be few rows.
 func (c *Conn) Exec(ctx context.Context, sql string) error {
-	rows, err := c.Query(ctx, sql)
+	rows, err := c.begin(ctx, sql, (*Rows).collect)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for {
-		batch, err := rows.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		batch.Release()
-	}
+	rows.end = io.EOF
+	rows.Close()
+	return nil
 }
 
 // ready says whether the connection can start a call.

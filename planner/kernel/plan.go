@@ -92,7 +92,7 @@ func (c *Conn) PlanCardinalities(ctx context.Context, sql string) (string, error
 
 // single runs a query whose result is one row, and returns one of its text columns.
 func (c *Conn) single(ctx context.Context, sql string, column int) (string, error) {
-	rows, err := c.Query(ctx, sql)
+	rows, err := c.begin(ctx, sql, (*Rows).collect)
 	if err != nil {
 		return "", err
 	}

@@ -68,16 +68,21 @@ func TestStatements(t *testing.T) {
 		{"SELECT 1", "SELECT", 1}, {"-- only a comment", "", 0}, {"", "", 0}, {"SELECT 1; SELECT 2", "SELECT", 2}, {"CREATE TABLE x AS SELECT 1", "CREATE", 1},
 		{"COPY (SELECT 1) TO '/tmp/x.csv'", "COPY", 1}, {"SET threads = 2", "SET", 1}, {"EXPLAIN SELECT 1", "EXPLAIN", 1}, {"FROM range(3)", "SELECT", 1},
 	} {
-		kind, n, err := c.StatementKind(context.Background(), test.sql)
+		s, err := c.Statements(context.Background(), test.sql)
 		require.NoError(t, err, test.sql)
-		require.Equal(t, test.kind, kind)
-		require.Equal(t, test.n, n)
+		require.Equal(t, test.kind, s.Kind)
+		require.Equal(t, test.n, s.Count)
 	}
-	_, _, err := c.StatementKind(context.Background(), "SELEC 1")
+	_, err := c.Statements(context.Background(), "SELEC 1")
 	require.ErrorContains(t, err, "Parser Error")
-	columns, err := c.Describe(context.Background(), `SELECT 1::DECIMAL(10,2) AS "a b", sum(x) AS a, 3 AS a FROM range(3) t(x)`)
+	const sql = `SELECT 1::DECIMAL(10,2) AS "a b", sum(x) AS a, 3 AS a FROM range(3) t(x)`
+	want := []Column{{"a b", "DECIMAL(10,2)"}, {"a", "HUGEINT"}, {"a", "INTEGER"}}
+	columns, err := c.Describe(context.Background(), sql)
 	require.NoError(t, err)
-	require.Equal(t, []Column{{"a b", "DECIMAL(10,2)"}, {"a", "HUGEINT"}, {"a", "INTEGER"}}, columns)
+	require.Equal(t, want, columns)
+	s, err := c.Statements(context.Background(), sql)
+	require.NoError(t, err)
+	require.Equal(t, want, s.Columns)
 }
 
 // Quoting the bare words of a JSON text changes nothing else, whatever its strings hold.

@@ -35,13 +35,18 @@ type Rows struct {
 // covers the whole life of the result. Of several statements, which DuckDB also makes of some single ones (PIVOT), the
 // last gives the result.
 func (c *Conn) Query(ctx context.Context, sql string) (*Rows, error) {
+	return c.begin(ctx, sql, (*Rows).start)
+}
+
+// begin makes a result that start begins.
+func (c *Conn) begin(ctx context.Context, sql string, start func(*Rows, string) error) (*Rows, error) {
 	if err := c.ready(ctx, sql); err != nil {
 		return nil, err
 	}
 	r := &Rows{conn: c, ctx: ctx}
 	c.rows = r
 	r.watch = startWatch(ctx, c.handle)
-	if err := r.start(sql); err != nil {
+	if err := start(r, sql); err != nil {
 		r.end = err
 		r.Close()
 		return nil, err
@@ -74,6 +79,19 @@ func (r *Rows) start(sql string) error {
 	if duckdb.ExecutePending(r.pending, &r.result) != duckdb.StateSuccess {
 		return c.failure(r.ctx, duckdb.ResultError(&r.result))
 	}
+	return r.started()
+}
+
+// collect runs statements to their end, for results of a few rows. What is prepared and reads files DuckDB plans twice.
+func (r *Rows) collect(sql string) error {
+	if duckdb.Query(r.conn.handle, sql, &r.result) != duckdb.StateSuccess {
+		return r.conn.failure(r.ctx, duckdb.ResultError(&r.result))
+	}
+	return r.started()
+}
+
+// started takes the result's schema.
+func (r *Rows) started() error {
 	r.options = duckdb.ResultGetArrowOptions(&r.result)
 	var err error
 	r.schema, r.types, err = resultSchema(&r.result, r.options)

@@ -47,29 +47,36 @@ func (c *Conn) prepared(ctx context.Context, sql string, f func(duckdb.PreparedS
 	return nil
 }
 
-// StatementKind returns the number of statements in a text and the kind of the first: SELECT, INSERT, COPY, ... or ""
-// for a text without a statement. The first statement is bound, so an unknown table is an error.
-func (c *Conn) StatementKind(ctx context.Context, sql string) (kind string, n int, err error) {
+// Statements says what a text holds.
+type Statements struct {
+	Count   int
+	Kind    string   // of the first: SELECT, INSERT, COPY, ... or "" without one
+	Columns []Column // of the first, if it has a result
+}
+
+// Statements parses a text. The first statement is bound, so an unknown table is an error; then Count is still right.
+func (c *Conn) Statements(ctx context.Context, sql string) (s Statements, err error) {
 	if err := c.ready(ctx, sql); err != nil {
-		return "", 0, err
+		return s, err
 	}
 	w := startWatch(ctx, c.handle)
 	defer w.end()
 	var all duckdb.ExtractedStatements
 	defer duckdb.DestroyExtracted(&all)
-	n = int(duckdb.ExtractStatements(c.handle, sql, &all))
-	if n == 0 {
+	s.Count = int(duckdb.ExtractStatements(c.handle, sql, &all))
+	if s.Count == 0 {
 		if message := duckdb.ExtractStatementsError(all); message != "" {
-			return "", 0, c.failure(ctx, message)
+			return s, c.failure(ctx, message)
 		}
-		return "", 0, nil
+		return s, nil
 	}
 	var stmt duckdb.PreparedStatement
 	defer duckdb.DestroyPrepare(&stmt)
 	if duckdb.PrepareExtractedStatement(c.handle, all, 0, &stmt) != duckdb.StateSuccess {
-		return "", n, c.failure(ctx, duckdb.PrepareError(stmt))
+		return s, c.failure(ctx, duckdb.PrepareError(stmt))
 	}
-	return kinds[duckdb.PreparedStatementType(stmt)], n, nil
+	s.Kind, s.Columns = kinds[duckdb.PreparedStatementType(stmt)], columnsOf(stmt)
+	return s, nil
 }
 
 var kinds = map[duckdb.StatementType]string{
