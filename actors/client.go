@@ -76,7 +76,7 @@ func ListJobs(ctx context.Context, conn *grpc.ClientConn) ([]JobInfo, error) {
 	return jobs, nil
 }
 
-// StopJob stops a job that has not ended. ErrJobUnknown if there is none.
+// StopJob stops a job. ErrJobUnknown if there is none, ErrJobEnded if it has ended.
 func StopJob(ctx context.Context, conn *grpc.ClientConn, job JobID, reason string) error {
 	_, err := wire.NewHeadClient(conn).StopJob(ctx, &wire.StopJobRequest{Job: string(job), Reason: reason})
 	return fromStatus(conn.Target(), err)

@@ -453,6 +453,20 @@ func TestJobAfterAnother(t *testing.T) {
 	require.Zero(t, c.head.jobs.parked)
 }
 
+func TestStopOfAnEndedJob(t *testing.T) {
+	c := newCluster(t, 1, nil, nil)
+	job, err := c.head.NewJob(testContext(t), JobSpec{})
+	require.NoError(t, err)
+	job.Finish(nil)
+	conn, err := Dial(testContext(t), c.head.Address(), "secret")
+	require.NoError(t, err)
+	defer conn.Close()
+	require.ErrorIs(t, StopJob(testContext(t), conn, job.ID(), ""), ErrJobEnded)
+	list, err := ListJobs(testContext(t), conn)
+	require.NoError(t, err)
+	require.Equal(t, JobSucceeded, list[0].State)
+}
+
 func TestJobsAreMadeOnTheHead(t *testing.T) {
 	c := newCluster(t, 1, nil, nil)
 	_, err := c.nodes[1].NewJob(testContext(t), JobSpec{})

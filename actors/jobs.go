@@ -170,15 +170,20 @@ func (n *Node) Jobs() []JobInfo {
 
 // StopJob stops a job: its context ends, its tasks are cancelled, and if its owner
 // does not finish it soon it is finished for him. ErrJobUnknown if there is no
-// such job, or it has ended.
+// such job, ErrJobEnded if it has ended.
 func (n *Node) StopJob(id JobID, reason string) error {
 	if n.jobs == nil {
 		return ErrNotHead
 	}
 	n.jobs.mu.Lock()
 	j := n.jobs.live[id]
+	over := slices.IndexFunc(n.jobs.ended, func(ended JobInfo) bool { return ended.ID == id })
 	n.jobs.mu.Unlock()
-	if j == nil {
+	switch {
+	case j != nil:
+	case over >= 0:
+		return fmt.Errorf("%w: %s", ErrJobEnded, id)
+	default:
 		return fmt.Errorf("%w: %s", ErrJobUnknown, id)
 	}
 	j.cancel(fmt.Errorf("%w: %s", ErrJobStopped, cmp.Or(reason, "on request")))

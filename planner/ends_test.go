@@ -224,7 +224,7 @@ func TestCancelEndsEverything(t *testing.T) {
 			requireEmpty(t, c)
 			require.Eventually(t, func() bool {
 				jobs, err := c.Jobs(context.Background())
-				return err == nil && len(jobs) == 1 && jobs[0].State == actors.JobStopped
+				return err == nil && len(jobs) == 1 && jobs[0].State == actors.JobStopped && jobs[0].Error == "the client left"
 			}, time.Minute, 10*time.Millisecond)
 		})
 	}

@@ -115,6 +115,9 @@ func (r *run) try(ctx context.Context) (next *attempt, err error) {
 	}
 	var failed error
 	defer func() {
+		if ctx.Err() != nil && errors.Is(failed, context.Canceled) {
+			failed = clientLeft{}
+		}
 		r.job.Finish(failed)
 		r.cancel(nil)
 	}()
@@ -123,6 +126,12 @@ func (r *run) try(ctx context.Context) (next *attempt, err error) {
 	}
 	return r.again(ctx, failed)
 }
+
+// clientLeft is what the list of jobs says of a query whose client cancelled it, or is gone.
+type clientLeft struct{}
+
+func (clientLeft) Error() string        { return "the client left" }
+func (clientLeft) Is(target error) bool { return target == context.Canceled }
 
 // jobGrace is how long the job of an attempt that lost a node is there for the next one to take over what it keeps.
 const jobGrace = taskGrace + settleFor + adoptWithin
