@@ -67,7 +67,8 @@ type microEnv struct {
 	big    int
 }
 
-// RunMicro runs the rows of `ray microbenchmark` in one process, and across processes.
+// RunMicro runs the rows of `ray microbenchmark` in one process, and across processes. When it is Ray that fails there is a
+// report besides the error, with what was measured before.
 func RunMicro(ctx context.Context, o MicroOptions) (*MicroReport, error) {
 	if o.PerRow == 0 {
 		o.PerRow = time.Second
@@ -134,11 +135,11 @@ func RunMicro(ctx context.Context, o MicroOptions) (*MicroReport, error) {
 	if o.Ray != "" {
 		o.Progress("ray microbenchmark")
 		measured, err := rayMeasured(ctx, o.Ray)
-		if err != nil {
-			return nil, err
-		}
 		for name, r := range byName {
 			r.RayMeasured = measured[name]
+		}
+		if err != nil {
+			return report, err
 		}
 	}
 	return report, nil
@@ -211,14 +212,15 @@ func startWorkers(ctx context.Context, head *actors.Node, o MicroOptions) (stop 
 
 var rayLine = regexp.MustCompile(`^(.*?)(?: \(.*\))? per second ([0-9.]+)`)
 
-// rayMeasured runs Ray's own benchmark.
+// rayMeasured runs Ray's own benchmark. With an error come the rows before it.
 func rayMeasured(ctx context.Context, python string) (map[string]float64, error) {
 	cmd := exec.CommandContext(ctx, python, "-c", "from ray._private.ray_perf import main; main()")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stderr = io.Discard
+	var complaints tail
+	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run ray's benchmark: %w", err)
 	}
@@ -229,9 +231,24 @@ func rayMeasured(ctx context.Context, python string) (map[string]float64, error)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("%s did not run ray's benchmark; has it the package ray? %w", python, err)
+		return rates, fmt.Errorf("%s did not run ray's benchmark; has it the package ray? %w: %s", python, err, complaints.line())
 	}
 	return rates, nil
+}
+
+// tail is the end of what a process writes.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	t.b = t.b[max(0, len(t.b)-4<<10):]
+	return len(p), nil
+}
+
+// line is the last one.
+func (t *tail) line() string {
+	lines := strings.Split(strings.TrimSpace(string(t.b)), "\n")
+	return lines[len(lines)-1]
 }
 
 // WriteTable writes the report for people.

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -55,4 +57,18 @@ func TestMicro(t *testing.T) {
 	for _, r := range report.Results {
 		require.Positive(t, r.InProcess, r.Name)
 	}
+}
+
+// A Ray that fails takes nothing away of what was measured, and says why.
+func TestMicroRayFails(t *testing.T) {
+	python := filepath.Join(t.TempDir(), "python")
+	script := "#!/bin/sh\necho 'single client wait 1k refs per second 5.5 +- 0.1'\necho 'what went before' >&2\necho 'no memory' >&2\nexit 3\n"
+	require.NoError(t, os.WriteFile(python, []byte(script), 0o700))
+	report, err := RunMicro(context.Background(), MicroOptions{
+		PerRow: time.Millisecond, Runs: 1, Big: 1_000_000, Rows: "wait 1k refs", Ray: python,
+	})
+	require.ErrorContains(t, err, "exit status 3: no memory")
+	require.Len(t, report.Results, 1)
+	require.Positive(t, report.Results[0].InProcess)
+	require.Equal(t, 5.5, report.Results[0].RayMeasured)
 }

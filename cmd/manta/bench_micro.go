@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -36,10 +37,10 @@ func benchMicro() *cobra.Command {
 			o.Progress = progressLine()
 			report, err := bench.RunMicro(c.Context(), o)
 			o.Progress("")
-			if err != nil {
-				return err
+			if report != nil {
+				err = errors.Join(output.write(c, report), err)
 			}
-			return output.write(c, report)
+			return err
 		},
 	}
 	flags := c.Flags()
