@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,15 +11,20 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"manta/actors/internal/trust"
 )
 
 // Connections for bulk. A node's address serves two protocols: gRPC, and plain byte streams for services that move more
 // than gRPC passes on with the same processor time. Whichever a connection speaks shows in its first bytes. A byte stream begins
 // with a preface:
 //
-//	bulkMagic, service (length u16, bytes), token (length u16, bytes)
+//	bulkMagic, service (length u16, bytes)
 //
 // and the answer is a length u16 and as many bytes: why the node does not want it, or nothing. From there on it is the service's.
+//
+// In a cluster with a token all of it is inside TLS, which this side of gRPC sets up (package trust). Before that nothing that a
+// connection says gets any further.
 
 // bulkMagic cannot begin an HTTP/2 connection, whose first byte is P.
 var bulkMagic = []byte("\x00manta\x00\x01")
@@ -58,47 +64,64 @@ func (n *Node) Stream(ctx context.Context, id NodeID, service string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dialBulk(ctx, info.Address, service, n.cfg.Token)
+	conn, err := dialBulk(ctx, info.Address, service, n.trust)
 	if err != nil {
-		return nil, fmt.Errorf("actors: node %s at %s: %w", id, info.Address, err)
+		return nil, fmt.Errorf("actors: node %s at %s: %w", id, info.Address, cmp.Or(notTrusted(info.Address, err), err))
 	}
 	return conn, nil
 }
 
-func dialBulk(ctx context.Context, address, service, token string) (net.Conn, error) {
+func dialBulk(ctx context.Context, address, service string, t *trust.Trust) (net.Conn, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
+	raw, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	err = greet(conn, service, token)
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now()) })
+	conn, err := greet(raw, service, t)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		_ = conn.Close()
+		_ = raw.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// greet sends the preface and reads the answer.
-func greet(conn net.Conn, service, token string) error {
-	hello := bytes.Clone(bulkMagic)
-	hello = appendText(hello, service)
-	hello = appendText(hello, token)
-	if _, err := conn.Write(hello); err != nil {
-		return err
+// greet makes sure of the other end, sends the preface and reads the answer.
+func greet(conn net.Conn, service string, t *trust.Trust) (net.Conn, error) {
+	if t != nil {
+		secret, err := t.Client(conn)
+		if err != nil {
+			return nil, err
+		}
+		conn = secret
 	}
-	refusal, err := readText(conn)
+	if _, err := conn.Write(appendText(bytes.Clone(bulkMagic), service)); err != nil {
+		return nil, err
+	}
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, err
+	}
+	if trust.IsRefusal(size[:]) { // as a length it would be larger than any
+		return nil, trust.ErrWanted
+	}
+	refusal, err := readSized(conn, size)
+	if err == nil && refusal != "" {
+		err = errors.New(refusal)
+	}
+	return conn, err
+}
+
+// notTrusted says in this package's words that the other end is not of the cluster; nil if that is not what an error says.
+func notTrusted(address string, err error) error {
 	switch {
-	case err != nil:
-		return err
-	case refusal == tokenRefusal:
-		return ErrToken
-	case refusal != "":
-		return errors.New(refusal)
+	case errors.Is(err, trust.ErrForeign):
+		return fmt.Errorf("%w: something else than Manta is at %s", ErrNotHead, address)
+	case errors.Is(err, trust.ErrOther), errors.Is(err, trust.ErrWanted), errors.Is(err, trust.ErrNone):
+		return fmt.Errorf("%w for %s: %w", ErrToken, address, err)
 	}
 	return nil
 }
@@ -108,22 +131,24 @@ func appendText(b []byte, s string) []byte {
 }
 
 func readText(r io.Reader) (string, error) {
-	var n [2]byte
-	if _, err := io.ReadFull(r, n[:]); err != nil {
+	var size [2]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return "", err
 	}
-	text := make([]byte, binary.LittleEndian.Uint16(n[:]))
+	return readSized(r, size)
+}
+
+func readSized(r io.Reader, size [2]byte) (string, error) {
+	text := make([]byte, binary.LittleEndian.Uint16(size[:]))
 	_, err := io.ReadFull(r, text)
 	return string(text), err
 }
-
-const tokenRefusal = "the token is not the cluster's"
 
 // bulkListener gives gRPC the connections that speak it, and serves the others.
 type bulkListener struct {
 	net.Listener
 	streams *Streams
-	token   string
+	trust   *trust.Trust
 	grpc    chan accepted
 	closed  chan struct{}
 	running sync.WaitGroup
@@ -139,9 +164,9 @@ type accepted struct {
 }
 
 // newBulkListener takes over lis. Close it, then wait for it.
-func newBulkListener(lis net.Listener, streams *Streams, token string) *bulkListener {
+func newBulkListener(lis net.Listener, streams *Streams, t *trust.Trust) *bulkListener {
 	l := &bulkListener{
-		Listener: lis, streams: streams, token: token,
+		Listener: lis, streams: streams, trust: t,
 		grpc: make(chan accepted), closed: make(chan struct{}), open: map[net.Conn]struct{}{},
 	}
 	l.running.Go(l.run)
@@ -215,29 +240,63 @@ func (l *bulkListener) drop(conn net.Conn) {
 	delete(l.open, conn)
 }
 
-// sort gives a new connection to whom it is for. A silent one is closed.
-func (l *bulkListener) sort(conn net.Conn) {
-	if !l.hold(conn) {
-		_ = conn.Close()
+// sort gives a new connection to whom it is for. What is silent, or no connection of the cluster, is closed.
+func (l *bulkListener) sort(raw net.Conn) {
+	if !l.hold(raw) {
+		_ = raw.Close()
 		return
 	}
-	defer l.drop(conn)
-	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
-	head := make([]byte, len(bulkMagic))
-	if _, err := io.ReadFull(conn, head[:1]); err != nil {
-		_ = conn.Close()
+	defer l.drop(raw)
+	_ = raw.SetDeadline(time.Now().Add(helloTimeout))
+	conn, first, err := l.admit(raw)
+	if err != nil {
+		_ = raw.Close()
 		return
 	}
-	if head[0] == bulkMagic[0] {
-		if _, err := io.ReadFull(conn, head[1:]); err == nil && bytes.Equal(head, bulkMagic) {
+	if first == bulkMagic[0] {
+		rest := make([]byte, len(bulkMagic)-1)
+		if _, err := io.ReadFull(conn, rest); err == nil && bytes.Equal(rest, bulkMagic[1:]) {
 			l.serve(conn)
 		}
 		_ = conn.Close()
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if !l.pass(accepted{conn: &peeked{Conn: conn, head: head[:1]}}) {
+	if !l.pass(accepted{conn: &peeked{Conn: conn, head: []byte{first}}}) {
 		_ = conn.Close()
+	}
+}
+
+// admit lets a connection in that has the cluster's token, if there is one. It returns what is inside of TLS, and its first byte.
+func (l *bulkListener) admit(conn net.Conn) (_ net.Conn, first byte, err error) {
+	var b [1]byte
+	if _, err := io.ReadFull(conn, b[:]); err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case !l.trust.Begins(b[0]):
+		turnAway(conn, l.trust.Refusal())
+		return nil, 0, ErrToken
+	case l.trust == nil:
+		return conn, b[0], nil
+	}
+	secret, err := l.trust.Server(conn, b[:])
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := io.ReadFull(secret, b[:]); err != nil {
+		return nil, 0, err
+	}
+	return secret, b[0], nil
+}
+
+// turnAway says why, and reads on for a moment: what lies unread when a connection is closed can take the words with it.
+func turnAway(conn net.Conn, words []byte) {
+	if _, err := conn.Write(words); err != nil {
+		return
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, conn, 64<<10)
 	}
 }
 
@@ -247,16 +306,9 @@ func (l *bulkListener) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	token, err := readText(conn)
-	if err != nil {
-		return
-	}
 	refusal := ""
 	serve := l.streams.find(service)
-	switch {
-	case l.token != "" && !sameToken(l.token, token):
-		refusal = tokenRefusal
-	case serve == nil:
+	if serve == nil {
 		refusal = fmt.Sprintf("no service %q", service)
 	}
 	if _, err := conn.Write(appendText(nil, refusal)); err != nil || refusal != "" {

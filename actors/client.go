@@ -4,23 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"manta/actors/internal/trust"
 	"manta/actors/internal/wire"
 )
 
-// newClient gives a connection that is opened when it is first used.
-func newClient(address, secret string) (*grpc.ClientConn, error) {
+// newClient gives a connection that is opened when it is first used. Without a token it stays on this machine.
+func newClient(address string, t *trust.Trust) (*grpc.ClientConn, error) {
+	if host, _, err := net.SplitHostPort(address); t == nil && err == nil && !isLoopback(host) {
+		return nil, notTrusted(address, trust.ErrWanted)
+	}
 	return grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithPerRPCCredentials(token(secret)),
+		grpc.WithTransportCredentials(t.Credentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxGRPC), grpc.MaxCallSendMsgSize(maxGRPC)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -32,22 +35,41 @@ func newClient(address, secret string) (*grpc.ClientConn, error) {
 	)
 }
 
-// Dial connects a client to the head at the address. It fails at once, and says
-// why, when nobody answers there (ErrUnreachable), the token is wrong (ErrToken),
+// Dial connects a client to the head at the address: with a token by TLS, without one plainly, and only on this machine. It
+// fails at once, and says why, when nobody answers there (ErrUnreachable), the token is wrong (ErrToken),
 // the node there is of another version (ErrVersion) or is not the head
 // (ErrNotHead). The caller closes the connection.
 func Dial(ctx context.Context, address, token string) (*grpc.ClientConn, error) {
-	conn, err := newClient(address, token)
+	t, err := trust.Of(token)
 	if err != nil {
-		return nil, fmt.Errorf("actors: head address %q: %w", address, err)
+		return nil, fmt.Errorf("actors: %w", err)
+	}
+	conn, err := newClient(address, t)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if _, err := wire.NewHeadClient(conn).Ping(ctx, &wire.PingRequest{Version: Version}); err != nil {
 		_ = conn.Close()
-		return nil, fromStatus(address, err)
+		return nil, because(ctx, address, t, err)
 	}
 	return conn, nil
+}
+
+// because gives an RPC's error in this package's words. All that gRPC tells of a connection that the other end refused is that there is
+// none: another one shows why.
+func because(ctx context.Context, address string, t *trust.Trust, err error) error {
+	if status.Code(err) == codes.Unavailable {
+		conn, why := dialBulk(ctx, address, "", t)
+		if conn != nil {
+			_ = conn.Close()
+		}
+		if why = notTrusted(address, why); why != nil {
+			return why
+		}
+	}
+	return fromStatus(address, err)
 }
 
 // ListNodes asks the head for the cluster's nodes, the dead ones too.
@@ -140,8 +162,6 @@ func fromStatus(address string, err error) error {
 	switch s.Code() {
 	case codes.Unavailable:
 		return fmt.Errorf("%w at %s", ErrUnreachable, address)
-	case codes.Unauthenticated:
-		return fmt.Errorf("%w for %s: %s", ErrToken, address, s.Message())
 	case codes.Unimplemented:
 		return fmt.Errorf("%w: something else than Manta is at %s", ErrNotHead, address)
 	case codes.DeadlineExceeded:

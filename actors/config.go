@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"manta/actors/internal/trust"
 	"manta/objectstore"
 )
 
@@ -20,12 +21,14 @@ import (
 // with a temporary data directory.
 type Config struct {
 	// Listen is the host:port of the gRPC server. Port 0 takes a free one. Default
-	// 127.0.0.1:0. An address that is not loopback needs a Token. For an unspecified
-	// one (0.0.0.0) others are told the address of the interface towards Head.
+	// 127.0.0.1:0. An address that is not loopback needs a Token of at least 32 bytes.
+	// For an unspecified one (0.0.0.0) others are told the address of the interface towards Head.
 	Listen string
 	// Head is the address of the cluster's head. "" makes this node the head.
 	Head string
-	// Token is the cluster's secret; every RPC carries it. "" turns the check off.
+	// Token is the cluster's secret. With it every connection is TLS between holders of the token; without it all are
+	// plain, and stay on this machine. A head that needs one and is given none takes that of the file token in DataDir,
+	// or makes it: see Node.TokenFile.
 	Token string
 	// DataDir is for the store and for services. "" takes a temporary one that
 	// Close removes.
@@ -83,8 +86,11 @@ func (c *Config) Validate() error {
 	if p, err := strconv.Atoi(port); err != nil || p < 0 || p > 65535 {
 		return fmt.Errorf("actors: listen address %q has no valid port", c.Listen)
 	}
-	if c.Token == "" && !isLoopback(host) {
-		return fmt.Errorf("actors: listen address %s can be reached from other machines: set a token, or listen on 127.0.0.1", c.Listen)
+	if open := !isLoopback(host); open && c.Token != "" && len(c.Token) < trust.MinToken {
+		return fmt.Errorf("actors: listen address %s can be reached from other machines: a token of %d characters can be guessed there; "+
+			"take one of %d or more, best that which manta head makes when it has none", c.Listen, len(c.Token), trust.MinToken)
+	} else if open && c.Token == "" && c.Head != "" {
+		return fmt.Errorf("actors: listen address %s can be reached from other machines: set the head's token, or listen on 127.0.0.1", c.Listen)
 	}
 	if c.Head != "" {
 		if _, _, err := net.SplitHostPort(c.Head); err != nil {

@@ -60,6 +60,8 @@
 // over, and package once makes it run at most once. Bulk never goes this way: it
 // has the gRPC server (Node.Conn), byte streams to the same address for services that move rows (Node.Stream), and the object store.
 //
+// With a token all of these ways are TLS between holders of the token, else plain and within this machine: see package internal/trust.
+//
 // Membership has gRPC calls of its own (Join, Heartbeat, Leave), so that a
 // backlog of control messages cannot kill a node.
 //

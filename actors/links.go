@@ -347,7 +347,7 @@ func (w *streamWay) send(ctx context.Context, f *wire.Frame) error {
 			return err
 		}
 		if w.conn == nil {
-			if w.conn, err = newClient(info.Address, w.n.cfg.Token); err != nil {
+			if w.conn, err = newClient(info.Address, w.n.trust); err != nil {
 				return err
 			}
 		}

@@ -31,9 +31,9 @@ type member struct {
 }
 
 func newMember(n *Node) (*member, error) {
-	conn, err := newClient(n.cfg.Head, n.cfg.Token)
+	conn, err := newClient(n.cfg.Head, n.trust)
 	if err != nil {
-		return nil, fmt.Errorf("actors: head address %q: %w", n.cfg.Head, err)
+		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	return &member{n: n, conn: conn, poke: make(chan struct{}, 1)}, nil
 }
@@ -53,16 +53,16 @@ func (m *member) join(ctx context.Context) error {
 			m.apply(reply.Version, reply.Nodes)
 			return nil
 		}
-		if code := status.Code(err); code != codes.Unavailable {
-			if code == codes.DeadlineExceeded {
-				err = fmt.Errorf("%w at %s", ErrUnreachable, m.n.cfg.Head)
-			}
-			return fmt.Errorf("join the cluster: %w", fromStatus(m.n.cfg.Head, err))
+		if status.Code(err) == codes.DeadlineExceeded {
+			return fmt.Errorf("join the cluster: %w at %s", ErrUnreachable, m.n.cfg.Head)
+		}
+		if err = because(ctx, m.n.cfg.Head, m.n.trust, err); !errors.Is(err, ErrUnreachable) {
+			return fmt.Errorf("join the cluster: %w", err)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("join the cluster: %w", fromStatus(m.n.cfg.Head, err))
+			return fmt.Errorf("join the cluster: %w", err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"manta/actors/core"
+	"manta/actors/internal/trust"
 	"manta/actors/internal/wire"
 	"manta/objectstore"
 )
@@ -32,6 +33,9 @@ type Node struct {
 	started time.Time
 	tempDir *objectstore.TempDir // removed at the end; nil when the data are kept
 	log     *slog.Logger
+	trust   *trust.Trust // of the token; nil without one
+
+	tokenFile string // "": the token was not made here
 
 	ctx    context.Context // ends when the node fails or closes
 	cancel context.CancelCauseFunc
@@ -106,10 +110,13 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.store, err = objectstore.Open(n.cfg.storeConfig()); err != nil {
 		return err
 	}
+	if err := n.startTrust(); err != nil {
+		return err
+	}
 	if err := n.startActors(); err != nil {
 		return err
 	}
-	n.server = newServer(n.cfg.Token, n.log)
+	n.server = newServer(n.log)
 	wire.RegisterHeadServer(n.server, &headServer{n: n})
 	wire.RegisterPeerServer(n.server, &peerServer{n: n})
 	wire.RegisterRuntimeServer(n.server, &runtimeServer{n: n})
@@ -132,7 +139,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		n.background.goRun(n.head.run)
 	}
 	n.serving = make(chan struct{})
-	n.bulk = newBulkListener(n.lis, &n.streams, n.cfg.Token)
+	n.bulk = newBulkListener(n.lis, &n.streams, n.trust)
 	go func() {
 		defer close(n.serving)
 		_ = n.server.Serve(n.bulk)

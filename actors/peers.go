@@ -131,7 +131,7 @@ func (n *Node) find(ctx context.Context, id NodeID) (NodeInfo, error) {
 }
 
 // Conn gives the connection to a node's gRPC server, for bulk: all callers share
-// it, it carries the token, and it is closed when the node is dead or this one
+// it, and it is closed when the node is dead or this one
 // closes. Control messages do not use it.
 func (n *Node) Conn(id NodeID) (*grpc.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
@@ -141,7 +141,7 @@ func (n *Node) Conn(id NodeID) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	return n.peers.conn(info, func(address string) (*grpc.ClientConn, error) {
-		return newClient(address, n.cfg.Token)
+		return newClient(address, n.trust)
 	})
 }
 

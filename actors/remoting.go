@@ -14,7 +14,6 @@ import (
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -47,9 +46,10 @@ func startRemoting(n *Node) (t *remoting, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("actors: address %q: %w", n.address, err)
 	}
-	gate := &gate{guard: guard{token: n.cfg.Token, log: n.log}, target: controlName(n.id)}
+	gate := &gate{log: n.log, target: controlName(n.id)}
 	cfg := remote.Configure(host, 0,
 		remote.WithServerOptions(
+			grpc.Creds(n.trust.Credentials()),
 			grpc.MaxRecvMsgSize(maxFrame),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -58,8 +58,7 @@ func startRemoting(n *Node) (t *remoting, err error) {
 			grpc.UnaryInterceptor(gate.unary),
 		),
 		remote.WithDialOptions(
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithPerRPCCredentials(token(n.cfg.Token)),
+			grpc.WithTransportCredentials(n.trust.Credentials()),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.MaxCallSendMsgSize(maxFrame)),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
 			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second}),
@@ -123,7 +122,7 @@ func (t *remoting) close() {
 
 // gate stands before the remoting server.
 type gate struct {
-	guard
+	log    *slog.Logger
 	target string // the control actor's name
 }
 
@@ -132,9 +131,6 @@ func (g *gate) unary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHand
 }
 
 func (g *gate) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-	if err := g.check(s.Context()); err != nil {
-		return err
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("panic in remoting", "panic", p, "stack", string(debug.Stack()))

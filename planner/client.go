@@ -22,7 +22,7 @@ type Config struct {
 	// Head is the address of a running head. When it is empty, Connect starts an
 	// embedded cluster in this process, and Close ends it.
 	Head  string
-	Token string // the cluster's shared secret, when it has one
+	Token string // the cluster's shared secret, when it has one; then all connections are TLS
 
 	// The rest describes the embedded cluster.
 	Nodes    int    // nodes; default 1. Rows between two nodes cross the real data plane.

@@ -390,7 +390,8 @@ func TestNodeNeedsSense(t *testing.T) {
 		{NodeConfig{Memory: 1 << 20}, "at least 128 MiB"},
 		{NodeConfig{CPUs: -1}, "at least 1 CPU"},
 		{NodeConfig{CPUs: 100_000}, "at most 1024 CPUs"},
-		{NodeConfig{Listen: "0.0.0.0:0"}, "token"},
+		{NodeConfig{Listen: "0.0.0.0:0", Token: "secret"}, "a token of 6 characters"},
+		{NodeConfig{Listen: "0.0.0.0:0", Head: "127.0.0.1:1"}, "the head's token"},
 		{NodeConfig{Head: "127.0.0.1:1"}, "127.0.0.1:1"},
 	} {
 		n, err := StartNode(context.Background(), tt.config)

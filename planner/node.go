@@ -18,7 +18,7 @@ import (
 type NodeConfig struct {
 	Listen  string // address of the node's server; default 127.0.0.1:0, a free port of the loopback interface
 	Head    string // address of the head; empty: this node is the head
-	Token   string // shared secret of the cluster; required when Listen is not a loopback address
+	Token   string // shared secret of the cluster, see actors.Config
 	DataDir string // objects, spill files and exchange files; default: a temporary folder, removed at Close
 	CPUs    int    // slots; default: the machine's
 	Memory  int64  // bytes the node may use in all; default 4 GiB

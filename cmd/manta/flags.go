@@ -77,13 +77,15 @@ type clusterFlags struct {
 
 const maxSpillUsage = "most that stage tasks, whole queries and the object store of a node may each spill (default: what the disk has)"
 
+const tokenUsage = "the cluster's shared secret, which makes its connections TLS (better in MANTA_TOKEN)"
+
 func (f *clusterFlags) addHead(flags *pflag.FlagSet) {
 	flags.StringVar(&f.head, "head", os.Getenv("MANTA_HEAD"), "address of the head (or MANTA_HEAD)")
 	f.addToken(flags)
 }
 
 func (f *clusterFlags) addToken(flags *pflag.FlagSet) {
-	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), "the cluster's shared secret (better in MANTA_TOKEN)")
+	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), tokenUsage)
 }
 
 // addEmbedded adds the flags of the cluster that is started when there is no head.

@@ -24,12 +24,12 @@ type nodeFlags struct {
 
 func (f *nodeFlags) add(c *cobra.Command, listen string) {
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", listen, "address to serve at; one that is not of this machine alone needs a token")
+	flags.StringVar(&f.listen, "listen", listen, "address to serve at; one that other machines reach needs a token")
 	flags.StringVar(&f.dataDir, "data-dir", "", "folder of objects and spill files (default: a temporary one)")
 	flags.IntVar(&f.cpus, "cpus", 0, "slots (default: the machine's CPUs)")
 	flags.Var(&f.memory, "memory", "memory the node may use (default 4 GiB)")
 	flags.Var(&f.maxSpill, "max-spill", maxSpillUsage)
-	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), "the cluster's shared secret (better in MANTA_TOKEN)")
+	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), tokenUsage)
 	flags.StringSliceVar(&f.labels, "labels", nil, "labels of the node: k=v,k=v")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log what the node does")
 }
@@ -119,6 +119,9 @@ func serve(ctx context.Context, config planner.NodeConfig) error {
 		role = "head"
 	}
 	fmt.Printf("manta %s %s ready at %s\n", role, node.ID(), node.Address())
+	if file := node.TokenFile(); file != "" {
+		fmt.Printf("its token is in %s: workers and clients need it in MANTA_TOKEN\n", file)
+	}
 	select {
 	case <-ctx.Done():
 		return node.Close()
