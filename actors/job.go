@@ -46,7 +46,7 @@ func (j *Job) mu() *sync.Mutex { return &j.jobs.mu }
 // ID names the job in the cluster.
 func (j *Job) ID() JobID { return j.id }
 
-// Context ends when the job is cancelled, finishes, or a node that it uses is dead;
+// Context ends when the job is cancelled, finishes, or a node that it uses is dead (but see JobSpec.NodeLost);
 // its cause says which.
 func (j *Job) Context() context.Context { return j.ctx }
 

@@ -354,6 +354,42 @@ func TestNodeLost(t *testing.T) {
 	c.quiet()
 }
 
+// A job that wants to hear of a lost node goes on with its other tasks.
+func TestNodeLostToOneThatGoesOn(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	c := newCluster(t, 2, map[string]TaskFunc{"wait": func(tc *TaskContext, _ []byte) ([]byte, error) {
+		select {
+		case <-release:
+			return []byte("done"), nil
+		case <-tc.Done():
+			return nil, context.Cause(tc)
+		}
+	}}, quick)
+	heard := make(chan error, 2)
+	job, err := c.head.NewJob(testContext(t), JobSpec{Name: "goes on", NodeLost: func(err error) { heard <- err }})
+	require.NoError(t, err)
+	tasks, err := job.SubmitAll([]TaskSpec{{Func: "wait", Node: c.nodes[1].ID()}, {Func: "wait", Node: c.nodes[2].ID()}})
+	require.NoError(t, err)
+	eventually(t, func() bool { return tasks[0].State() == TaskStarted }, "it started")
+	c.nodes[1].fail(errors.New("test"))
+
+	err = <-heard
+	require.ErrorIs(t, err, ErrNodeDead)
+	require.ErrorContains(t, err, string(c.nodes[1].ID()))
+	_, err = tasks[0].Wait(testContext(t))
+	require.ErrorIs(t, err, ErrNodeDead)
+	close(release)
+	result, err := tasks[1].Wait(testContext(t))
+	require.NoError(t, err)
+	require.Equal(t, "done", string(result))
+	require.NoError(t, job.Context().Err())
+	job.Finish(nil)
+	require.Equal(t, JobSucceeded, job.Info().State)
+	require.Empty(t, heard)
+	c.quiet()
+}
+
 // Twenty jobs at once, two of which may run: all get through, in order.
 func TestJobsQueue(t *testing.T) {
 	var running, peak atomic.Int64

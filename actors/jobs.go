@@ -51,6 +51,9 @@ type JobSpec struct {
 	After *Job
 	// Grace is how long the owner of a cancelled job has to finish it, before it is finished for him; default 5 s.
 	Grace time.Duration
+	// NodeLost, when not nil, is called when a node is dead on which a gang of the job has run, in place of the end of the job's
+	// context: the job goes on, with what it has on other nodes. The error is a NodeDeadError. It must not block.
+	NodeLost func(error)
 }
 
 // NewJob starts a job. It waits until the job is admitted: first come, first
@@ -190,7 +193,8 @@ func (n *Node) StopJob(id JobID, reason string) error {
 	return nil
 }
 
-// nodeDead ends the contexts of jobs: those that its death takes a driver from, or whose gangs use the node.
+// nodeDead ends the contexts of jobs: those that its death takes a driver from, or whose gangs use the node, unless they want
+// to hear of that.
 func (js *jobs) nodeDead(node NodeID, reason string, uses []core.JobID) {
 	cause := &NodeDeadError{Node: node, Reason: reason}
 	js.mu.Lock()
@@ -202,6 +206,10 @@ func (js *jobs) nodeDead(node NodeID, reason string, uses []core.JobID) {
 	}
 	js.mu.Unlock()
 	for _, j := range affected {
+		if j.spec.NodeLost != nil && j.driver != node {
+			j.spec.NodeLost(cause)
+			continue
+		}
 		j.cancel(cause)
 	}
 }

@@ -63,8 +63,8 @@
 // row (restart.go); after that it fails with the node's name. Package regions says what
 // runs again: outputs of stored edges that ended tasks have made, and that are whole on
 // nodes that are left, are handed over to the new job and read as if they were made
-// anew (takeover.go). What was still running begins again, also what had lost nothing:
-// it would wait for the rest. Whoever has read rows that a task may not make alike a
+// anew (takeover.go). Tasks that ran on other nodes, and lack nothing, first go on to their end
+// (survivors.go); the others are cancelled at once. Whoever has read rows that a task may not make alike a
 // second time (dist.Stage.Stable) runs again with it, so no two versions of them meet.
 // Whatever the end, Job.Finish runs last: it waits for the tasks, and has each node
 // drop what it holds for the job.

@@ -38,7 +38,7 @@ func (r *run) again(ctx context.Context, err error) (*attempt, error) {
 		return nil, r.withHistory(r.asWritten) // as it is written the query could not be run
 	case ctx.Err() != nil || len(lost) == 0 && !brokenStream(err):
 		return nil, r.withHistory(err)
-	case r.out.opened:
+	case r.out.opened.Load():
 		return nil, fmt.Errorf("planner: %sthe query cannot start again, for a part of its result was sent already; run it again: %w", nodesLost(lost), err)
 	case len(r.lost) == maxRestarts:
 		return nil, fmt.Errorf("planner: %sthe query is given up after %d restarts: %w", nodesLost(lost), maxRestarts, err)

@@ -161,11 +161,11 @@ func TestOutbox(t *testing.T) {
 	o.drop()
 	for i, e := range events[:2] {
 		require.NoError(t, o.put(e))
-		require.False(t, o.opened)
+		require.False(t, o.opened.Load())
 		require.Empty(t, sent, i)
 	}
 	require.NoError(t, o.put(events[2]))
-	require.True(t, o.opened)
+	require.True(t, o.opened.Load())
 	require.NoError(t, o.put(events[3]))
 	require.True(t, slices.Equal(events, sent))
 	require.Empty(t, o.held)

@@ -50,6 +50,7 @@ type attempt struct {
 	*takenOver // nil: it runs from the beginning
 
 	cancel     context.CancelCauseFunc // of the job's context
+	survivors  *survivors
 	nodes      []actors.NodeInfo
 	slots      []actors.NodeID // one for each slot, nodes taking turns
 	whole      actors.NodeInfo // the node of a query that is not distributed
@@ -64,10 +65,15 @@ type attempt struct {
 type stageTask struct {
 	stage  int
 	index  int
+	node   actors.NodeID
 	served bool // it hands out what is kept
 	task   *actors.Task
-	stats  *wire.TaskStats // once it has ended well
-	err    error
+
+	// The attempt's survivors guard these until all tasks have ended:
+	ended     bool
+	cancelled bool            // on its own
+	stats     *wire.TaskStats // once it has ended well
+	err       error
 }
 
 func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServer[wire.QueryEvent]) (*run, error) {
@@ -88,7 +94,7 @@ func (s *Service) newRun(req *wire.QueryRequest, stream grpc.ServerStreamingServ
 		return nil, errors.New("planner: the query is empty")
 	}
 	r := &run{service: s, req: req, mode: m, stream: stream, started: time.Now()}
-	r.out = outbox{limit: min(maxHeld, s.config.memory/8), send: r.send}
+	r.out.limit, r.out.send = min(maxHeld, s.config.memory/8), r.send
 	return r, nil
 }
 
@@ -140,8 +146,14 @@ const jobGrace = taskGrace + settleFor + adoptWithin
 func (r *run) begin(ctx context.Context, after *actors.Job) (*attempt, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &attempt{cancel: cancel}
+	s := &survivors{
+		node: r.service.node, cancel: cancel,
+		again: func() bool { return ctx.Err() == nil && !r.out.opened.Load() && len(r.lost) < maxRestarts },
+	}
+	a.survivors = s
+	spec := actors.JobSpec{Name: r.jobName(), After: after, Grace: jobGrace, NodeLost: func(err error) { go s.fail(err) }}
 	var err error
-	if a.job, err = r.service.node.NewJob(ctx, actors.JobSpec{Name: r.jobName(), After: after, Grace: jobGrace}); err != nil {
+	if a.job, err = r.service.node.NewJob(ctx, spec); err != nil {
 		cancel(nil)
 		return nil, err
 	}
@@ -164,9 +176,10 @@ func (r *run) once() error {
 		err = r.deliver()
 	}
 	if err != nil {
-		r.cancel(err)
+		r.survivors.fail(err)
 	}
 	<-ended
+	r.survivors.stop(nil)
 	if err = r.firstFailure(err); err != nil {
 		return err
 	}
@@ -263,8 +276,8 @@ func (r *run) place() error {
 	return nil
 }
 
-// submit starts every task, as one gang. The channel is closed when all of them have ended;
-// the first that fails cancels the query.
+// submit starts every task, as one gang. The channel is closed when all of them have ended: the first that fails ends the
+// attempt, soon or once nothing of it goes on.
 func (r *run) submit() (ended <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -287,15 +300,16 @@ func (r *run) submit() (ended <-chan struct{}, err error) {
 		return done, err
 	}
 	for i, task := range tasks {
-		r.tasks = append(r.tasks, &stageTask{stage: specs[i].stage, index: specs[i].index, served: specs[i].served, task: task})
+		r.tasks = append(r.tasks, &stageTask{stage: specs[i].stage, index: specs[i].index, node: specs[i].Node, served: specs[i].served, task: task})
+	}
+	if r.query.plan != nil {
+		r.survivors.follow(r.graph(), r.takenOver, r.tasks)
 	}
 	progress := &progress{run: r, total: len(r.tasks)}
 	for _, t := range r.tasks {
 		all.Go(func() {
-			t.wait(r.job.Context())
-			if t.err != nil {
-				r.cancel(t.err)
-			}
+			stats, err := t.wait(r.job.Context())
+			r.survivors.ended(t, stats, err)
 			progress.ended()
 		})
 	}
@@ -306,7 +320,7 @@ func (r *run) submit() (ended <-chan struct{}, err error) {
 const taskGrace = 15 * time.Second
 
 // wait waits for the task's end, for a while even after the query's.
-func (t *stageTask) wait(ctx context.Context) {
+func (t *stageTask) wait(ctx context.Context) (*wire.TaskStats, error) {
 	result, err := t.task.Wait(ctx)
 	if ctx.Err() != nil {
 		grace, cancel := context.WithTimeout(context.Background(), taskGrace)
@@ -314,11 +328,13 @@ func (t *stageTask) wait(ctx context.Context) {
 		result, err = t.task.Wait(grace)
 	}
 	if err != nil {
-		t.err = err
-		return
+		return nil, err
 	}
-	t.stats = &wire.TaskStats{}
-	t.err = decode(result, t.stats)
+	stats := &wire.TaskStats{}
+	if err := decode(result, stats); err != nil {
+		return nil, err
+	}
+	return stats, nil
 }
 
 // firstFailure is the error that tells most of why a query failed: what happened
@@ -342,6 +358,9 @@ func (r *run) firstFailure(err error) error {
 	return best
 }
 
+// ofItsOwn is the severity of an error that no other one has led to.
+const ofItsOwn = 4
+
 // severity ranks errors: consequences of an end below its causes.
 func severity(err error) int {
 	switch {
@@ -351,10 +370,10 @@ func severity(err error) int {
 		return 1
 	case errors.Is(err, context.Canceled):
 		return 2
-	case errors.Is(err, shuffle.ErrProducer), errors.Is(err, shuffle.ErrPeer):
+	case errors.Is(err, shuffle.ErrProducer), errors.Is(err, shuffle.ErrReader), errors.Is(err, shuffle.ErrPeer):
 		return 3
 	}
-	return 4
+	return ofItsOwn
 }
 
 // deliver sends the columns at once, and the rows through the outbox as they come.

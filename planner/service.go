@@ -31,6 +31,8 @@ type Service struct {
 	// These, when not nil, are told of every attempt whose tasks are about to be submitted, and were: for tests. Set before
 	// any query.
 	planned, submitted func(*run)
+	// opened, when not nil, is told by every stage task that its exchanges are open; nothing is read yet. For tests, as these.
+	opened func(tc *actors.TaskContext, stage, index int)
 
 	node    *actors.Node // set by Register, before any task
 	exec    *kernel.DB   // opened by Register

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,45 +72,6 @@ func (r *run) graph() *graph {
 	return g
 }
 
-// stored lists what an attempt that failed leaves behind on the nodes that are left, and where: the outputs of tasks that
-// have come to their end, and those that were handed over to it and that it did not make again.
-func (r *run) stored() map[regions.Output]actors.NodeID {
-	g := r.graph()
-	all := map[regions.Output]actors.NodeID{}
-	if r.takenOver != nil {
-		for o, node := range r.kept {
-			if !r.decision.Run[regions.Task{Stage: g.plan.Edges[o.Edge].From, Index: o.Task}] {
-				all[o] = node
-			}
-		}
-	}
-	kept := map[uint32]bool{}
-	for _, t := range r.tasks {
-		if t.err != nil || t.stats == nil || t.served {
-			continue
-		}
-		clear(kept)
-		for _, o := range t.stats.Outputs {
-			kept[o.Edge] = o.Kept
-		}
-		for _, e := range r.query.plan.Stages[t.stage].Outputs {
-			if kept[uint32(e.ID)] {
-				all[regions.Output{Edge: g.index[e], Task: t.index}] = actors.NodeID(t.stats.Node)
-			}
-		}
-	}
-	alive := map[actors.NodeID]bool{}
-	for _, n := range r.service.node.Nodes() {
-		alive[n.ID] = n.State == actors.NodeAlive
-	}
-	for o, node := range all {
-		if !alive[node] {
-			delete(all, o)
-		}
-	}
-	return all
-}
-
 // decide says what runs again when these outputs are kept.
 func (g *graph) decide(kept map[regions.Output]actors.NodeID) *regions.Decision {
 	return regions.Decide(g.plan, func(o regions.Output) bool { _, ok := kept[o]; return ok })
@@ -121,7 +84,7 @@ func (r *run) takeOver(ctx context.Context) *attempt {
 	if r.query == nil || r.query.plan == nil || r.job == nil {
 		return fresh
 	}
-	g, kept := r.graph(), r.stored()
+	g, kept := r.graph(), r.survivors.left()
 	d := g.decide(kept)
 	if len(d.Serve) == 0 {
 		return fresh
@@ -138,6 +101,7 @@ func (r *run) takeOver(ctx context.Context) *attempt {
 	kept = r.adopt(ctx, next.job.ID(), kept)
 	if d = g.decide(kept); len(d.Serve) > 0 {
 		next.query, next.takenOver = r.query, &takenOver{kept: kept, decision: d}
+		r.spare(ctx, next.job.ID(), next.takenOver)
 	}
 	return next
 }
@@ -148,37 +112,52 @@ const adoptWithin = 5 * time.Second
 // adopt hands outputs over to the next job, and gives those for which it went well.
 func (r *run) adopt(ctx context.Context, to actors.JobID, kept map[regions.Output]actors.NodeID) map[regions.Output]actors.NodeID {
 	g := r.graph()
+	var mu sync.Mutex
+	adopted := map[regions.Output]actors.NodeID{}
+	g.tell(ctx, kept, func(ctx context.Context, node actors.NodeID, outputs map[shuffle.Output]regions.Output) {
+		there, err := r.service.shuffle.Adopt(ctx, node, r.job.ID(), to, slices.Collect(maps.Keys(outputs)))
+		if err != nil {
+			r.service.config.log.Warn("a node did not hand over what it keeps", "job", r.job.ID(), "node", node, "error", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, o := range there {
+			adopted[outputs[o]] = node
+		}
+	})
+	return adopted
+}
+
+// spare tells the nodes which outputs of a job they keep only for the job after it. That one of them does not hear of it costs
+// no more than the disk's time.
+func (r *run) spare(ctx context.Context, job actors.JobID, o *takenOver) {
+	g, idle := r.graph(), maps.Clone(o.kept)
+	for _, served := range o.decision.Serve {
+		delete(idle, served)
+	}
+	g.tell(ctx, idle, func(ctx context.Context, node actors.NodeID, outputs map[shuffle.Output]regions.Output) {
+		if err := r.service.shuffle.Spare(ctx, node, job, slices.Collect(maps.Keys(outputs))); err != nil {
+			r.service.config.log.Warn("a node does not know what it can spare", "job", job, "node", node, "error", err)
+		}
+	})
+}
+
+// tell has something done for each node's outputs, all at once, within adoptWithin.
+func (g *graph) tell(ctx context.Context, outputs map[regions.Output]actors.NodeID, do func(context.Context, actors.NodeID, map[shuffle.Output]regions.Output)) {
 	ctx, cancel := context.WithTimeout(ctx, adoptWithin)
 	defer cancel()
 	at := map[actors.NodeID]map[shuffle.Output]regions.Output{}
-	for o, node := range kept {
+	for o, node := range outputs {
 		if at[node] == nil {
 			at[node] = map[shuffle.Output]regions.Output{}
 		}
 		at[node][shuffle.Output{Edge: uint32(g.edges[o.Edge].ID), Producer: producer(g.edges[o.Edge], o.Task)}] = o
 	}
-	var mu sync.Mutex
 	var all sync.WaitGroup
-	adopted := map[regions.Output]actors.NodeID{}
 	for node, outputs := range at {
-		all.Go(func() {
-			var names []shuffle.Output
-			for o := range outputs {
-				names = append(names, o)
-			}
-			there, err := r.service.shuffle.Adopt(ctx, node, r.job.ID(), to, names)
-			if err != nil {
-				r.service.config.log.Warn("a node did not hand over what it keeps", "job", r.job.ID(), "node", node, "error", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, o := range there {
-				adopted[outputs[o]] = node
-			}
-		})
+		all.Go(func() { do(ctx, node, outputs) })
 	}
 	all.Wait()
-	return adopted
 }
 
 // producer is the number of a task among those that write an edge.

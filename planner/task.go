@@ -46,6 +46,7 @@ type input struct {
 	reader   *shuffle.Reader
 	schema   *arrow.Schema
 	drop     func()
+	failed   error // of the task
 	counters shuffle.Counters
 }
 
@@ -92,9 +93,17 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 		return nil, err
 	}
 	defer r.conn.Close()
-	defer r.dropInputs()
+	defer func() {
+		for _, i := range r.inputs {
+			i.failed = err
+		}
+		r.dropInputs()
+	}()
 	if err := r.open(); err != nil {
 		return nil, err
+	}
+	if hook := s.opened; hook != nil {
+		hook(tc, int(r.task.Stage), int(r.task.Index))
 	}
 	if err := r.stream(); err != nil {
 		return nil, err
@@ -360,7 +369,13 @@ func (i *input) Schema() *arrow.Schema { return i.schema }
 func (i *input) Next() (arrow.RecordBatch, error) { return i.reader.Next() }
 
 // Close ends the reading, before the end of the exchange or at it.
-func (i *input) Close() { i.counters = i.reader.Close() }
+func (i *input) Close() {
+	if i.failed != nil {
+		i.counters = i.reader.Abort(i.failed)
+		return
+	}
+	i.counters = i.reader.Close()
+}
 
 func decodeEdge(b []byte) (*shuffle.Edge, error) {
 	e := &shuffle.Edge{}

@@ -120,7 +120,7 @@ const maxSecondLook = 4 << 30
 func (r *run) secondLook(err error) bool {
 	_, ofTask := errors.AsType[*actors.TaskError](err)
 	ofTask = ofTask || errors.Is(err, shuffle.ErrProducer) // the reader of the result may hear of it before the task has ended
-	return ofTask && dataError.MatchString(err.Error()) && r.asWritten == nil && !r.out.opened &&
+	return ofTask && dataError.MatchString(err.Error()) && r.asWritten == nil && !r.out.opened.Load() &&
 		r.query.plan != nil && r.query.work <= maxSecondLook
 }
 

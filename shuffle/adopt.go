@@ -3,6 +3,7 @@ package shuffle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -24,13 +25,8 @@ const adoptAtOnce = 1000
 // Adopt hands kept outputs of a job on a node over to another job, and gives those that are the other's now. No task of the
 // first job may run any more, and it must not have been finished.
 func (s *Service) Adopt(ctx context.Context, node actors.NodeID, from, to actors.JobID, outputs []Output) (adopted []Output, err error) {
-	for len(outputs) > 0 {
-		n := min(len(outputs), adoptAtOnce)
-		m := &shufflepb.Adopt{From: string(from), To: string(to)}
-		for _, o := range outputs[:n] {
-			m.Outputs = append(m.Outputs, &shufflepb.Output{Edge: o.Edge, Producer: uint32(o.Producer)})
-		}
-		outputs = outputs[n:]
+	for chunk := range slices.Chunk(outputs, adoptAtOnce) {
+		m := &shufflepb.Adopt{From: string(from), To: string(to), Outputs: wireOutputs(chunk)}
 		reply, err := s.node.Ask(ctx, actors.Address{Node: node, Name: controlActor}, m)
 		if err != nil {
 			return adopted, fmt.Errorf("shuffle: node %s: %w", node, err)
@@ -44,6 +40,44 @@ func (s *Service) Adopt(ctx context.Context, node actors.NodeID, from, to actors
 		}
 	}
 	return adopted, nil
+}
+
+// Spare tells a node of outputs that a job keeps there, and that none of its tasks reads: they are there for a job after it,
+// and are the first to go when memory is short.
+func (s *Service) Spare(ctx context.Context, node actors.NodeID, job actors.JobID, outputs []Output) error {
+	for chunk := range slices.Chunk(outputs, adoptAtOnce) {
+		m := &shufflepb.Spare{Job: string(job), Outputs: wireOutputs(chunk)}
+		if _, err := s.node.Ask(ctx, actors.Address{Node: node, Name: controlActor}, m); err != nil {
+			return fmt.Errorf("shuffle: node %s: %w", node, err)
+		}
+	}
+	return nil
+}
+
+func wireOutputs(outputs []Output) (out []*shufflepb.Output) {
+	for _, o := range outputs {
+		out = append(out, &shufflepb.Output{Edge: o.Edge, Producer: uint32(o.Producer)})
+	}
+	return out
+}
+
+// spare is Spare on the node that keeps the outputs.
+func (s *Service) spare(m *shufflepb.Spare) {
+	s.mu.Lock()
+	j := s.jobs[actors.JobID(m.GetJob())]
+	s.mu.Unlock()
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, o := range m.GetOutputs() {
+		if k := j.kept[fileKey{o.GetEdge(), o.GetProducer()}]; k != nil {
+			k.mu.Lock()
+			k.spare = true
+			k.mu.Unlock()
+		}
+	}
 }
 
 // adopt is Adopt on the node that keeps the outputs.
@@ -95,7 +129,9 @@ func (s *Service) Serve(tc *actors.TaskContext, e *Edge, producer int, partition
 		w.cleanup()
 		return nil, err
 	}
-	w.sink = &servingSink{w: w, refs: newRefWriter(w, producer), kept: k, producer: producer, partitions: partitions}
+	refs := newRefWriter(w, producer)
+	refs.outlives = true
+	w.sink = &servingSink{w: w, refs: refs, kept: k, producer: producer, partitions: partitions}
 	w.account()
 	return w, nil
 }

@@ -38,7 +38,9 @@
 //
 // A writer of these modes may ask that its output be kept beyond its reading (kept.go): until the job ends, or its node's
 // store is short of memory and it was read. Adopt hands what is whole over to another job, and Serve hands it out there
-// (adopt.go), to readers that may be elsewhere. Each reader has a hold of its own on an object, the job another one.
+// (adopt.go), to readers that may be elsewhere. Each reader has a hold of its own on an object, the job another one. Such a
+// writer goes on when a reader fails or its node dies, to store its output for the readers of the next job. What no task of
+// that one reads (Spare) is the first to go when memory is short.
 //
 // # Invariants
 //
@@ -58,5 +60,6 @@
 // # Failure
 //
 // A producer that fails or a node that dies fails the reader with an error that names it. A reader that leaves early makes
-// producers discard its rows; once all have left, Write returns [ErrClosed].
+// producers discard its rows; once all have left, Write returns [ErrClosed]. One that says that it failed (Reader.Abort), or
+// whose node dies, fails producers that store blocks, unless they keep them.
 package shuffle

@@ -13,6 +13,8 @@ var (
 	ErrJobEnded = errors.New("shuffle: job has ended")
 	// ErrProducer: a producer failed before its output was complete.
 	ErrProducer = errors.New("shuffle: producer failed")
+	// ErrReader: a partition's reader failed before it had enough.
+	ErrReader = errors.New("shuffle: reader failed")
 	// ErrPeer: the connection to another node broke.
 	ErrPeer = errors.New("shuffle: connection lost")
 	// ErrEdge: a description that cannot be, or a task that is not part of it.
@@ -27,6 +29,7 @@ func init() {
 	actors.RegisterError("shuffle.job_ended", ErrJobEnded)
 	actors.RegisterError("shuffle.edge", ErrEdge)
 	actors.RegisterError("shuffle.producer", ErrProducer)
+	actors.RegisterError("shuffle.reader", ErrReader)
 	actors.RegisterError("shuffle.peer", ErrPeer)
 	actors.RegisterError("shuffle.concat", ErrConcat)
 	actors.RegisterError("shuffle.corrupt", ErrCorrupt)

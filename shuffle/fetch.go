@@ -148,7 +148,7 @@ func giveBack(s *Service, e *Edge, refs []queuedRef, byNode map[actors.NodeID][]
 			byNode[node] = append(byNode[node], r.ref)
 		}
 	}
-	s.releaseHere(byNode[s.node.ID()])
+	s.releaseHere(byNode[s.node.ID()], true)
 	delete(byNode, s.node.ID())
 	if len(byNode) == 0 {
 		return 0

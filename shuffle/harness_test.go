@@ -289,17 +289,8 @@ func (c *cluster) produce(ctx context.Context, e *Edge, w workload, i int, o *ou
 			b = whole.NewSlice(1, whole.NumRows())
 			whole.Release()
 		}
-		text := rowsOf(b)
 		mu.Lock()
-		for r, row := range text {
-			for p := range w.partitions {
-				switch {
-				case w.route.Kind == ToAll, w.route.Kind == To && w.route.Partition == p,
-					w.route.Kind == ByColumn && int(b.Column(3).(*array.Uint32).Value(r)) == p:
-					o.want[p] = append(o.want[p], row)
-				}
-			}
-		}
+		w.expect(o, b)
 		mu.Unlock()
 		err := out.Write(b)
 		b.Release()
@@ -314,6 +305,19 @@ func (c *cluster) produce(ctx context.Context, e *Edge, w workload, i int, o *ou
 	}
 	o.writers[i], err = out.Close()
 	return err
+}
+
+// expect notes where the rows of a batch are to go.
+func (w *workload) expect(o *outcome, b arrow.RecordBatch) {
+	for r, row := range rowsOf(b) {
+		for p := range w.partitions {
+			switch {
+			case w.route.Kind == ToAll, w.route.Kind == To && w.route.Partition == p,
+				w.route.Kind == ByColumn && int(b.Column(3).(*array.Uint32).Value(r)) == p:
+				o.want[p] = append(o.want[p], row)
+			}
+		}
+	}
 }
 
 func (c *cluster) consume(ctx context.Context, e *Edge, w workload, p int, o *outcome) error {

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ type kept struct {
 	whole bool  // its writer came to its end while every reader wanted all
 	given bool  // it is not kept any more
 	read  int64 // bytes that readers have given back
+	spare bool  // nobody reads it, unless its job is followed by another one
 }
 
 // keepBelow is up to how much of a store's memory, in parts of a hundred, outputs are kept beyond their reading. It is
@@ -163,15 +165,15 @@ func (s *Service) wasRead(ref *shufflepb.Ref) {
 	k.read += ref.GetSize()
 }
 
-// relieve makes room for n more bytes in the store, when its memory is short: of what is kept the outputs go first of which
-// most was read.
+// relieve makes room for n more bytes in the store, when its memory is short: of what is kept the outputs go first that nobody
+// reads, then those of which most was read.
 func (s *Service) relieve(n int64) {
 	for {
 		st := s.node.Store().Stats()
 		if st.MemoryUsed+n <= st.MemoryLimit/100*keepBelow {
 			return
 		}
-		k := s.mostRead()
+		k := s.leastNeeded()
 		if k == nil {
 			return
 		}
@@ -179,21 +181,32 @@ func (s *Service) relieve(n int64) {
 	}
 }
 
-// mostRead is the kept output of which most was read, or nil when nothing was.
-func (s *Service) mostRead() (most *kept) {
+// leastNeeded is the kept output that is given up first, or nil when readers are still to come for all. A file takes no memory.
+func (s *Service) leastNeeded() (least *kept) {
 	var read int64
 	for _, j := range s.allJobs() {
 		j.mu.Lock()
 		for _, k := range j.kept {
 			k.mu.Lock()
-			if !k.given && k.file == nil && k.read > read {
-				most, read = k, k.read
+			if bytes := k.dispensable(); bytes > read {
+				least, read = k, bytes
 			}
 			k.mu.Unlock()
 		}
 		j.mu.Unlock()
 	}
-	return most
+	return least
+}
+
+// dispensable are the bytes that no reader is to come for; of an output that is spare it is more than any other's. mu is held.
+func (k *kept) dispensable() int64 {
+	switch {
+	case k.given || k.file != nil:
+		return 0
+	case k.spare:
+		return math.MaxInt64
+	}
+	return k.read
 }
 
 // allJobs is a copy.
@@ -254,7 +267,7 @@ func (k *kept) changeOwner(file *spillFile, to *job) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.owner, k.read = to.id, 0
+	k.owner, k.read, k.spare = to.id, 0, false
 	for _, list := range k.refs {
 		for _, ref := range list {
 			if len(ref.GetObject()) == 0 {

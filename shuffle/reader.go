@@ -21,6 +21,8 @@ type source interface {
 	next() (arrow.RecordBatch, *block.Reader, error)
 	// ready is signalled when next may have something.
 	ready() <-chan struct{}
+	// fail says that its reader failed, before close.
+	fail(err error)
 	// close ends it, early or late, and adds what it counted.
 	close(n *Counters)
 }
@@ -152,6 +154,15 @@ func (r *Reader) Close() Counters {
 		r.job.activity.leave(r.tc.Task)
 	})
 	return r.n
+}
+
+// Abort is Close for a reader whose task failed: it did not have enough. A producer that keeps what it stores goes on for the
+// sake of that; another one that stores fails.
+func (r *Reader) Abort(err error) Counters {
+	if !r.closed {
+		r.src.fail(err)
+	}
+	return r.Close()
 }
 
 // conform gives a batch (taken) the reader's schema.

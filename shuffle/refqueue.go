@@ -73,7 +73,7 @@ func (q *refQueue) take(from actors.NodeID, m *shufflepb.Refs) (closed bool, err
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
-		return false, q.err
+		return false, fmt.Errorf("%w: %w", ErrReader, q.err)
 	}
 	if q.over {
 		return true, nil

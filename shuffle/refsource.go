@@ -200,7 +200,7 @@ func (s *refSource) localObject(ref *shufflepb.Ref) (fetched, error) {
 	}
 	return fetched{data: o.Bytes(), free: func() {
 		o.Release()
-		s.r.s.releaseHere([]*shufflepb.Ref{ref})
+		s.r.s.releaseHere([]*shufflepb.Ref{ref}, true)
 	}}, nil
 }
 
@@ -259,6 +259,7 @@ const bigBlock = 8 << 20
 
 // throughStore fetches a large object in parts straight into this node's store.
 func (s *refSource) throughStore(q queuedRef) (fetched, error) {
+	s.r.s.relieve(q.ref.GetSize())
 	store := s.r.s.node.Store()
 	out, err := store.Create(string(s.e.Job), q.ref.GetSize())
 	if err != nil {
@@ -291,6 +292,8 @@ func (s *refSource) throughStore(q queuedRef) (fetched, error) {
 	s.n.BytesCopied += q.ref.GetSize()
 	return s.localObject(&shufflepb.Ref{Object: id[:], Holder: string(s.e.Job)})
 }
+
+func (s *refSource) fail(err error) { s.q.fail(err) }
 
 func (s *refSource) close(n *Counters) {
 	s.cancel()

@@ -16,9 +16,12 @@ const refsPerMessage = 256
 
 // refWriter hands references to the queue actors of an edge's partitions, several to a message: while one message is under
 // way, the next references gather. One goroutine, started with the first reference.
+//
+// When the output is kept, or was, for another attempt of the job, it goes on without the readers that are lost.
 type refWriter struct {
 	w        *Writer
 	producer int
+	outlives bool // its readers
 	ctx      context.Context
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
@@ -41,13 +44,14 @@ type refLane struct {
 	next    uint64 // number of the first pending reference
 	end     bool   // END is to be sent
 	failed  string // FAILED is to be sent
-	closed  bool
-	ended   bool // END or FAILED was sent
-	queued  bool // in todo
+	closed  bool   // its reader has enough
+	lost    bool   // its reader failed, or its node is dead
+	ended   bool   // END or FAILED was sent
+	queued  bool   // in todo
 }
 
 func newRefWriter(w *Writer, producer int) *refWriter {
-	r := &refWriter{w: w, producer: producer, lanes: make([]refLane, len(w.edge.Consumers)), done: make(chan struct{})}
+	r := &refWriter{w: w, producer: producer, outlives: w.kept != nil, lanes: make([]refLane, len(w.edge.Consumers)), done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(w.job.ctx)
 	r.work = sync.NewCond(&r.mu)
 	w.refs = r
@@ -59,8 +63,8 @@ func (r *refWriter) push(p int, ref *shufflepb.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.lanes[p]
-	if l.closed {
-		r.unwanted([]*shufflepb.Ref{ref})
+	if l.closed || l.lost {
+		r.unwanted(l, []*shufflepb.Ref{ref})
 		return
 	}
 	r.refs++
@@ -95,7 +99,7 @@ func (r *refWriter) run() {
 		p := r.todo.pop()
 		l := &r.lanes[p]
 		l.queued = false
-		if l.closed || r.err != nil && l.failed == "" {
+		if l.closed || l.lost || r.err != nil && l.failed == "" {
 			poke(r.w.wake)
 			continue
 		}
@@ -107,6 +111,9 @@ func (r *refWriter) run() {
 		r.mu.Lock()
 		r.busy = false
 		switch {
+		case err != nil && r.outlives && (errors.Is(err, ErrReader) || errors.Is(err, actors.ErrNodeDead)):
+			l.lost = true
+			r.drop(l, taken)
 		case err != nil:
 			if r.err == nil {
 				r.err = err
@@ -114,9 +121,7 @@ func (r *refWriter) run() {
 		case closed:
 			l.closed = true
 			r.gone++
-			r.unwanted(taken)
-			r.unwanted(l.pending)
-			l.pending = nil
+			r.drop(l, taken)
 		}
 		poke(r.w.wake)
 	}
@@ -168,8 +173,15 @@ func (r *refWriter) ask(p int, m *shufflepb.Refs) (closed bool, err error) {
 	return answer.GetClosed(), nil
 }
 
-// unwanted gives back references that no reader will use.
-func (r *refWriter) unwanted(refs []*shufflepb.Ref) { r.w.s.releaseHere(refs) }
+// drop gives back what a lane has to send, and what was taken from it. mu is held.
+func (r *refWriter) drop(l *refLane, taken []*shufflepb.Ref) {
+	r.unwanted(l, taken)
+	r.unwanted(l, l.pending)
+	l.pending = nil
+}
+
+// unwanted gives back references that the lane's reader will not use. mu is held.
+func (r *refWriter) unwanted(l *refLane, refs []*shufflepb.Ref) { r.w.s.releaseHere(refs, !l.lost) }
 
 // finish sends END on every lane and waits until all is sent.
 func (r *refWriter) finish() error {
@@ -197,7 +209,7 @@ func (r *refWriter) abort(err error) {
 	text := string(encodeFailure(err))
 	r.mu.Lock()
 	for p := range r.lanes {
-		if l := &r.lanes[p]; !l.ended && !l.closed {
+		if l := &r.lanes[p]; !l.ended && !l.closed && !l.lost {
 			l.failed = text
 			r.queue(p)
 		}
@@ -235,7 +247,7 @@ func (r *refWriter) full() bool {
 	return r.gone == len(r.lanes)
 }
 
-// allWanted says that no reader has left.
+// allWanted says that no reader has left with enough.
 func (r *refWriter) allWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

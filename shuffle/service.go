@@ -92,8 +92,12 @@ func (s *Service) Register(n *actors.Node, _ grpc.ServiceRegistrar) error {
 
 // handle is the control actor: it makes queues, and hands over what is kept.
 func (s *Service) handle(_ context.Context, _ actors.NodeID, m proto.Message) (proto.Message, error) {
-	if m, ok := m.(*shufflepb.Adopt); ok {
+	switch m := m.(type) {
+	case *shufflepb.Adopt:
 		return s.adopt(m)
+	case *shufflepb.Spare:
+		s.spare(m)
+		return &shufflepb.SpareReply{}, nil
 	}
 	open, ok := m.(*shufflepb.OpenQueue)
 	if !ok {

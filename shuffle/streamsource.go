@@ -45,6 +45,9 @@ func (s *streamSource) next() (arrow.RecordBatch, *block.Reader, error) {
 	return nil, blk, err
 }
 
+// fail changes nothing: no rows are kept that a producer would have to go on for.
+func (s *streamSource) fail(error) {}
+
 func (s *streamSource) close(n *Counters) {
 	peak, control := s.q.close()
 	n.PeakQueued = max(n.PeakQueued, peak)

@@ -1,7 +1,7 @@
 // Package regions decides what of a query runs again when its tasks did not come to their end: because a node was lost,
-// or two nodes lost touch.
+// or two nodes lost touch; and which tasks go on meanwhile.
 //
-// It is a function without a clock, a lock or IO: a plan and what is kept of its outputs go in, what is to be done comes
+// It is two functions without a clock, a lock or IO: a plan and what is kept of its outputs go in, what is to be done comes
 // out. The coordinator of package planner tells it what there is, and does what it says.
 //
 // # Vocabulary
@@ -22,6 +22,10 @@
 //     must not meet those that others read now. Think of a LIMIT without an order of which one reader saw one row, and
 //     another one sees another; of a sum of floating-point numbers in another order by which rows are shared out.
 //   - Nothing else runs again.
+//
+// Before that, a task that runs goes on to its end (GoOn) if it lacks nothing, is not one that runs again all the same, and its
+// rows are of use. What it stores is then kept as that of any other. This only saves work: what runs again is decided by
+// what is kept in the end. When streaming edges connect all tasks they are one region, which runs again as a whole, and none goes on.
 //
 // # What follows
 //

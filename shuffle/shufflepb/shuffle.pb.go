@@ -639,6 +639,95 @@ func (x *AdoptReply) GetOutputs() []*Output {
 	return nil
 }
 
+// Spare says which of the outputs that a job keeps no task of it reads, as things are.
+type Spare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Outputs       []*Output              `protobuf:"bytes,2,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spare) Reset() {
+	*x = Spare{}
+	mi := &file_shuffle_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spare) ProtoMessage() {}
+
+func (x *Spare) ProtoReflect() protoreflect.Message {
+	mi := &file_shuffle_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spare.ProtoReflect.Descriptor instead.
+func (*Spare) Descriptor() ([]byte, []int) {
+	return file_shuffle_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Spare) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Spare) GetOutputs() []*Output {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+type SpareReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpareReply) Reset() {
+	*x = SpareReply{}
+	mi := &file_shuffle_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpareReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpareReply) ProtoMessage() {}
+
+func (x *SpareReply) ProtoReflect() protoreflect.Message {
+	mi := &file_shuffle_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpareReply.ProtoReflect.Descriptor instead.
+func (*SpareReply) Descriptor() ([]byte, []int) {
+	return file_shuffle_proto_rawDescGZIP(), []int{11}
+}
+
 // Fetch asks for a block's bytes. The references in release were used and are given back first.
 type Fetch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -653,7 +742,7 @@ type Fetch struct {
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_shuffle_proto_msgTypes[10]
+	mi := &file_shuffle_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +754,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_shuffle_proto_msgTypes[10]
+	mi := &file_shuffle_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +767,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_shuffle_proto_rawDescGZIP(), []int{10}
+	return file_shuffle_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Fetch) GetJob() string {
@@ -762,7 +851,12 @@ const file_shuffle_proto_rawDesc = "" +
 	"\aoutputs\x18\x03 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"=\n" +
 	"\n" +
 	"AdoptReply\x12/\n" +
-	"\aoutputs\x18\x01 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"\x9d\x01\n" +
+	"\aoutputs\x18\x01 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"J\n" +
+	"\x05Spare\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12/\n" +
+	"\aoutputs\x18\x02 \x03(\v2\x15.manta.shuffle.OutputR\aoutputs\"\f\n" +
+	"\n" +
+	"SpareReply\"\x9d\x01\n" +
 	"\x05Fetch\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\rR\x04edge\x12\x1a\n" +
@@ -782,7 +876,7 @@ func file_shuffle_proto_rawDescGZIP() []byte {
 	return file_shuffle_proto_rawDescData
 }
 
-var file_shuffle_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_shuffle_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_shuffle_proto_goTypes = []any{
 	(*Edge)(nil),           // 0: manta.shuffle.Edge
 	(*Channel)(nil),        // 1: manta.shuffle.Channel
@@ -794,7 +888,9 @@ var file_shuffle_proto_goTypes = []any{
 	(*Output)(nil),         // 7: manta.shuffle.Output
 	(*Adopt)(nil),          // 8: manta.shuffle.Adopt
 	(*AdoptReply)(nil),     // 9: manta.shuffle.AdoptReply
-	(*Fetch)(nil),          // 10: manta.shuffle.Fetch
+	(*Spare)(nil),          // 10: manta.shuffle.Spare
+	(*SpareReply)(nil),     // 11: manta.shuffle.SpareReply
+	(*Fetch)(nil),          // 12: manta.shuffle.Fetch
 }
 var file_shuffle_proto_depIdxs = []int32{
 	1, // 0: manta.shuffle.Refs.channel:type_name -> manta.shuffle.Channel
@@ -802,13 +898,14 @@ var file_shuffle_proto_depIdxs = []int32{
 	1, // 2: manta.shuffle.OpenQueue.channel:type_name -> manta.shuffle.Channel
 	7, // 3: manta.shuffle.Adopt.outputs:type_name -> manta.shuffle.Output
 	7, // 4: manta.shuffle.AdoptReply.outputs:type_name -> manta.shuffle.Output
-	2, // 5: manta.shuffle.Fetch.ref:type_name -> manta.shuffle.Ref
-	2, // 6: manta.shuffle.Fetch.release:type_name -> manta.shuffle.Ref
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	7, // 5: manta.shuffle.Spare.outputs:type_name -> manta.shuffle.Output
+	2, // 6: manta.shuffle.Fetch.ref:type_name -> manta.shuffle.Ref
+	2, // 7: manta.shuffle.Fetch.release:type_name -> manta.shuffle.Ref
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_shuffle_proto_init() }
@@ -822,7 +919,7 @@ func file_shuffle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_shuffle_proto_rawDesc), len(file_shuffle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
