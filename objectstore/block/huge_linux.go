@@ -1,16 +1,19 @@
 package block
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 )
 
-// huge asks for huge pages under the part of b that can have them: each spares the processor 511 entries of its page tables'
-// cache. It is a hint: the system may not follow it.
+// huge asks for huge pages under b and what lies beside it in the same ones: each spares the processor 511 entries of its page
+// tables' cache, and the system 511 faults when it is touched first. It is a hint: the system may not follow it, and nothing
+// is read or written. Go's heap is reserved in pieces larger than such a page, so all of it is memory of this process.
 func huge(b []byte) {
 	const size = 2 << 20
-	from := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % size
-	if n := (uintptr(len(b)) - min(from, uintptr(len(b)))) / size * size; n > 0 {
-		_ = syscall.Madvise(b[from:from+n], syscall.MADV_HUGEPAGE)
-	}
+	// Addresses, not pointers: what is beside b may be nobody's, and the collector accepts no pointer to it.
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	from, to := at/size*size, (at+uintptr(len(b))+size-1)/size*size
+	_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, from, to-from, syscall.MADV_HUGEPAGE)
+	runtime.KeepAlive(b)
 }

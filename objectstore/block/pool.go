@@ -22,7 +22,7 @@ const (
 )
 
 // hugeFrom is the size from which on memory is worth huge pages, where the system has them.
-const hugeFrom = 4 << 20
+const hugeFrom = 256 << 10
 
 // NewPool makes an empty pool.
 func NewPool() *Pool { return &Pool{small: memory.NewGoAllocator()} }

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -19,8 +20,9 @@ import (
 type pack struct {
 	mem     memory.Allocator
 	cols    []packCol
-	values  int // bytes of a row's values as columns
-	width   int // of a row: its values, and from the first null on a byte for each column that says whether it is valid
+	words   []int // columns of 8 bytes: they lie side by side
+	values  int   // bytes of a row's values as columns
+	width   int   // of a row: its values, and from the first null on a byte for each column that says whether it is valid
 	nulls   bool
 	memory  int64 // bytes that it may hold
 	each    int   // rows of a chunk
@@ -30,7 +32,8 @@ type pack struct {
 	free    []unsafe.Pointer // chunks
 	cursors []cursor         // by partition
 	chunks  [][]unsafe.Pointer
-	full    []int // partitions that have enough for a batch
+	count   []int32 // of each partition's chunks, side by side
+	full    []int   // partitions that have enough for a batch
 	at      [packBlock]unsafe.Pointer
 }
 
@@ -60,7 +63,7 @@ func newPack(mem memory.Allocator, schema *arrow.Schema, partitions int) *pack {
 	if partitions < packFrom || schema.NumFields() == 0 {
 		return nil
 	}
-	k := &pack{mem: mem, cursors: make([]cursor, partitions), chunks: make([][]unsafe.Pointer, partitions)}
+	k := &pack{mem: mem, cursors: make([]cursor, partitions), chunks: make([][]unsafe.Pointer, partitions), count: make([]int32, partitions)}
 	for _, f := range schema.Fields() {
 		col := packCol{dt: f.Type}
 		switch c := newColumn(mem, f.Type, 0).(type) {
@@ -70,6 +73,9 @@ func newPack(mem memory.Allocator, schema *arrow.Schema, partitions int) *pack {
 			col.width, col.bit = 1, true
 		default:
 			return nil
+		}
+		if col.width == 8 {
+			k.words = append(k.words, len(k.cols))
 		}
 		k.cols = append(k.cols, col)
 		k.values += col.width
@@ -108,10 +114,12 @@ func (k *pack) bytes() (n int64) {
 
 // add copies the rows of columns (borrowed), whose partitions are parts (borrowed).
 func (k *pack) add(cols []arrow.Array, parts []uint32, emit Emit, schema *arrow.Schema) error {
+	last := uint32(0)
 	for _, p := range parts {
-		if p >= uint32(len(k.cursors)) {
-			return fmt.Errorf("%w: %d of %d", ErrPartition, p, len(k.cursors))
-		}
+		last = max(last, p)
+	}
+	if last >= uint32(len(k.cursors)) {
+		return fmt.Errorf("%w: %d of %d", ErrPartition, last, len(k.cursors))
 	}
 	if err := k.ready(cols, emit, schema); err != nil {
 		return err
@@ -123,9 +131,7 @@ func (k *pack) add(cols []arrow.Array, parts []uint32, emit Emit, schema *arrow.
 		}
 		n = min(n, packBlock, len(parts)-from)
 		k.place(parts[from : from+n])
-		for i := range k.cols {
-			k.write(i, cols[i], from, n)
-		}
+		k.write(cols, from, n)
 		from += n
 		for _, p := range k.full {
 			if err := k.leave(p, emit, schema); err != nil {
@@ -161,17 +167,22 @@ func (k *pack) room(emit Emit, schema *arrow.Schema) (int, error) {
 		k.grow()
 	}
 	for len(k.free) < min(packBlock, max(1, k.made/8)) {
-		most := 0
-		for p := range k.chunks {
-			if len(k.chunks[p]) > len(k.chunks[most]) {
-				most = p
-			}
-		}
-		if err := k.leave(most, emit, schema); err != nil {
+		if err := k.leave(k.most(), emit, schema); err != nil {
 			return 0, err
 		}
 	}
 	return len(k.free), nil
+}
+
+// most is the partition that has most chunks.
+func (k *pack) most() (most int) {
+	top := int32(-1)
+	for p, n := range k.count {
+		if n > top {
+			most, top = p, n
+		}
+	}
+	return most
 }
 
 // grow takes one more page.
@@ -209,13 +220,47 @@ func (k *pack) extend(p int) {
 	k.free = k.free[:last]
 	k.cursors[p] = cursor{chunk, k.each}
 	k.chunks[p] = append(k.chunks[p], chunk)
+	k.count[p]++
 	if n := len(k.chunks[p]) - 1; n > 0 && n*k.each*k.values >= packMost && (n-1)*k.each*k.values < packMost {
 		k.full = append(k.full, p)
 	}
 }
 
-// write copies n values of column i to the places of their rows.
-func (k *pack) write(i int, arr arrow.Array, from, n int) {
+// write copies n rows of columns (borrowed) to their places.
+func (k *pack) write(cols []arrow.Array, from, n int) {
+	rest := k.words
+	for ; len(rest) >= 4; rest = rest[4:] {
+		var src [4][]uint64
+		for j, i := range rest[:4] {
+			data := cols[i].Data()
+			src[j] = as[uint64](data.Buffers()[1].Bytes())[data.Offset()+from:][:n]
+		}
+		writeFour(k.at[:n], k.cols[rest[0]].offset, src[0], src[1], src[2], src[3])
+	}
+	for _, i := range rest {
+		k.writeOne(i, cols[i], from, n)
+	}
+	for i := range k.cols {
+		if c := &k.cols[i]; c.width != 8 {
+			k.writeOne(i, cols[i], from, n)
+		}
+		if k.nulls {
+			k.writeValid(i, cols[i], from, n)
+		}
+	}
+}
+
+// writeFour is writeOf for four columns that lie side by side.
+func writeFour(at []unsafe.Pointer, offset int, a, b, c, d []uint64) {
+	a, b, c, d = a[:len(at)], b[:len(at)], c[:len(at)], d[:len(at)]
+	for r, p := range at {
+		to := (*[4]uint64)(unsafe.Add(p, offset))
+		to[0], to[1], to[2], to[3] = a[r], b[r], c[r], d[r]
+	}
+}
+
+// writeOne copies n values of column i to the places of their rows.
+func (k *pack) writeOne(i int, arr arrow.Array, from, n int) {
 	col := &k.cols[i]
 	at := k.at[:n]
 	data := arr.Data()
@@ -243,11 +288,12 @@ func (k *pack) write(i int, arr arrow.Array, from, n int) {
 			}
 		}
 	}
-	if !k.nulls {
-		return
-	}
+}
+
+// writeValid notes which of n values of column i are valid.
+func (k *pack) writeValid(i int, arr arrow.Array, from, n int) {
 	offset := k.width - len(k.cols) + i // the last bytes
-	for r, p := range at {
+	for r, p := range k.at[:n] {
 		valid := byte(0)
 		if arr.IsValid(from + r) {
 			valid = 1
@@ -280,11 +326,7 @@ func (k *pack) leave(p int, emit Emit, schema *arrow.Schema) error {
 		outs[i] = slab.Allocate(c.width * n)
 	}
 	for j, chunk := range chunks {
-		rows := min(k.each, n-j*k.each)
-		for i := range k.cols {
-			c := &k.cols[i]
-			c.read(outs[i][j*k.each*c.width:][:rows*c.width], chunk, k.width, rows)
-		}
+		k.read(outs, chunk, j*k.each, min(k.each, n-j*k.each))
 	}
 	arrs := make([]arrow.Array, len(k.cols))
 	for i, c := range k.cols {
@@ -297,10 +339,36 @@ func (k *pack) leave(p int, emit Emit, schema *arrow.Schema) error {
 	}
 	slab.close()
 	k.free = append(k.free, chunks...)
-	k.chunks[p], k.cursors[p] = chunks[:0], cursor{}
+	k.chunks[p], k.count[p], k.cursors[p] = chunks[:0], 0, cursor{}
 	batch := array.NewRecordBatch(schema, arrs, int64(n))
 	releaseAll(arrs)
 	return emit(p, batch)
+}
+
+// read makes values of columns out of the rows of a chunk.
+func (k *pack) read(outs [][]byte, chunk unsafe.Pointer, at, rows int) {
+	rest := k.words
+	for ; len(rest) >= 4; rest = rest[4:] {
+		var dst [4][]uint64
+		for j, i := range rest[:4] {
+			dst[j] = as[uint64](outs[i])[at:][:rows]
+		}
+		readFour(dst[0], dst[1], dst[2], dst[3], unsafe.Add(chunk, k.cols[rest[0]].offset), k.width)
+	}
+	for i := range k.cols {
+		if c := &k.cols[i]; c.width != 8 || slices.Contains(rest, i) {
+			c.read(outs[i][at*c.width:][:rows*c.width], chunk, k.width, rows)
+		}
+	}
+}
+
+// readFour is readOf for four columns that lie side by side.
+func readFour(a, b, c, d []uint64, from unsafe.Pointer, stride int) {
+	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+	for r := range a {
+		row := (*[4]uint64)(unsafe.Add(from, r*stride))
+		a[r], b[r], c[r], d[r] = row[0], row[1], row[2], row[3]
+	}
 }
 
 // read makes the values of a column out of the rows of a chunk.
@@ -382,6 +450,7 @@ func (k *pack) release() {
 	k.pages, k.free, k.made = nil, nil, 0
 	clear(k.cursors)
 	clear(k.chunks)
+	clear(k.count)
 	clear(k.at[:])
 	k.full = k.full[:0]
 }
