@@ -120,20 +120,16 @@ func (c *varlen[O]) pick(mem memory.Allocator, arr arrow.Array, idx []int32) (ar
 	offsets := mem.Allocate((len(idx) + 1) * c.width)
 	out := as[O](offsets)
 	var n int64
-	for i, r := range idx {
-		out[i] = O(n)
+	for _, r := range idx {
 		n += int64(from[r+1] - from[r])
 	}
 	if n > c.max {
 		mem.Free(offsets)
 		return nil, fmt.Errorf("rows: %d bytes of %s in one batch", n, c.dt)
 	}
-	out[len(idx)] = O(n)
 	data := mem.Allocate(int(n))
-	at := 0
-	for _, r := range idx {
-		at += copy(data[at:], src[from[r]:from[r+1]])
-	}
+	out[0] = 0
+	gatherText(data, out[1:], 0, src, from, idx)
 	valid, nulls := pickValid(mem, arr, idx)
 	return makeArray(c.dt, len(idx), nulls, valid,
 		memory.NewBufferWithAllocator(offsets, mem), memory.NewBufferWithAllocator(data, mem)), nil

@@ -39,13 +39,15 @@ var types = []arrow.DataType{
 	arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String),
 }
 
+const long = "0123456789abcdefghijklmnopqrstuvwxyz and more"
+
 // appendRandom gives a builder one more value.
 func appendRandom(b array.Builder, r *rand.Rand, nulls bool) {
 	if _, ree := b.(*array.RunEndEncodedBuilder); nulls && !ree && r.IntN(5) == 0 {
 		b.AppendNull()
 		return
 	}
-	text := []string{"", "a", "naïve", "0123456789abcdefghij"}[r.IntN(4)]
+	text := []string{"", "a", "naïve", "0123456789abcdefghij", long[:shortText], long}[r.IntN(6)]
 	switch b := b.(type) {
 	case *array.Int8Builder:
 		b.Append(int8(r.Int()))

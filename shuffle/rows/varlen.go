@@ -21,6 +21,7 @@ type varlen[O int32 | int64] struct {
 	dt    arrow.DataType
 	width int // of O
 	max   int64
+	nulls bool // a null was seen, ever: partitions may have bitmaps
 	parts []varPart
 }
 
@@ -52,39 +53,84 @@ func (c *varlen[O]) append(p int, arr arrow.Array, idx []int32) error {
 		return nil
 	}
 	offsets, data := c.sources(arr)
-	if part.n == 0 {
-		clear(part.offsets.grow(c.mem, c.width))
-	}
-	at := O(part.data.len)
-	out := as[O](part.offsets.grow(c.mem, k*c.width))
 	if idx == nil {
+		at, out := c.begin(part, k)
 		first, last := offsets[0], offsets[k]
 		copy(part.data.grow(c.mem, int(last-first)), data[first:last])
 		for i := range out {
 			out[i] = at + offsets[i+1] - first
 		}
-	} else {
-		var add int64
-		for _, r := range idx {
-			add += int64(offsets[r+1] - offsets[r])
-		}
-		if int64(at)+add > c.max {
-			return fmt.Errorf("rows: %d bytes of %s in one batch", int64(at)+add, c.dt)
-		}
-		dst := part.data.grow(c.mem, int(add))
-		n := 0
-		for i, r := range idx {
-			n += copy(dst[n:], data[offsets[r]:offsets[r+1]])
-			out[i] = at + O(n)
-		}
+	} else if err := c.gather(part, offsets, data, idx); err != nil {
+		return err
 	}
+	c.nulls = c.nulls || arr.NullN() > 0
 	part.valid.append(c.mem, part.n, arr, idx, k)
 	part.n += k
 	return nil
 }
 
+// begin makes room for the offsets of k more values. It returns where the first one begins, and the offsets where they end.
+func (c *varlen[O]) begin(part *varPart, k int) (at O, ends []O) {
+	if part.n == 0 {
+		clear(part.offsets.grow(c.mem, c.width))
+	}
+	return O(part.data.len), as[O](part.offsets.grow(c.mem, k*c.width))
+}
+
+// gather appends the values idx of data.
+func (c *varlen[O]) gather(part *varPart, offsets []O, data []byte, idx []int32) error {
+	var add int64
+	for _, r := range idx {
+		add += int64(offsets[r+1] - offsets[r])
+	}
+	if all := int64(part.data.len) + add; all > c.max {
+		return fmt.Errorf("rows: %d bytes of %s in one batch", all, c.dt)
+	}
+	at, ends := c.begin(part, len(idx))
+	part.data.grow(c.mem, int(add))
+	gatherText(part.data.b[at:], ends, at, data, offsets, idx)
+	return nil
+}
+
+// shortText is the size from which on a value is worth a call to copy it.
+const shortText = 32
+
+// gatherText copies the values idx of data, which end at offsets, to dst one after the other, and notes in ends where each of
+// them ends, the first one beginning at `at`. What is behind the last one in dst may change: of short values more is copied
+// than they have, in two moves.
+func gatherText[O int32 | int64](dst []byte, ends []O, at O, data []byte, offsets []O, idx []int32) {
+	ends = ends[:len(idx)]
+	n := 0
+	for i, r := range idx {
+		from, to := int(offsets[r]), int(offsets[r+1])
+		if to-from <= shortText && from+shortText <= len(data) && n+shortText <= len(dst) {
+			*(*[shortText]byte)(dst[n:]) = *(*[shortText]byte)(data[from:])
+		} else {
+			copy(dst[n:], data[from:to])
+		}
+		n += to - from
+		ends[i] = at + O(n)
+	}
+}
+
 func (c *varlen[O]) scatter(arr arrow.Array, order, start []int32) error {
-	return scatterEach(c, arr, order, start)
+	c.nulls = c.nulls || arr.NullN() > 0
+	offsets, data := c.sources(arr)
+	for p := range c.parts {
+		idx := order[start[p]:start[p+1]]
+		if len(idx) == 0 {
+			continue
+		}
+		part := &c.parts[p]
+		if err := c.gather(part, offsets, data, idx); err != nil {
+			return err
+		}
+		if c.nulls {
+			part.valid.append(c.mem, part.n, arr, idx, len(idx))
+		}
+		part.n += len(idx)
+	}
+	return nil
 }
 
 func (c *varlen[O]) finish(p int) (arrow.Array, error) {
