@@ -132,7 +132,9 @@ func (s *survivors) state(key regions.Task, dead map[actors.NodeID]bool) regions
 		return regions.Ended
 	case t.ended && t.err == nil:
 		return regions.Ended
-	case t.ended, t.cancelled, dead[t.node]:
+	case dead[t.node]:
+		return regions.Lost
+	case t.ended, t.cancelled:
 		return regions.Gone
 	case t.served: // it waits for nobody
 		return regions.Ended
@@ -165,8 +167,8 @@ func (s *survivors) left() map[regions.Output]actors.NodeID {
 	return s.stored(func(n actors.NodeID) bool { return alive[n] })
 }
 
-// stored lists what there is on some of the nodes, and where: the outputs of tasks that have come to their end, and those that were handed
-// over to the attempt and that it does not make again. It runs under mu.
+// stored lists what there is on some of the nodes, and where: the outputs of tasks that have come to their end, and those that
+// were handed over to the attempt and that it does not make again. It runs under mu.
 func (s *survivors) stored(on func(actors.NodeID) bool) map[regions.Output]actors.NodeID {
 	all := map[regions.Output]actors.NodeID{}
 	add := func(o regions.Output, node actors.NodeID) {

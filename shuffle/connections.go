@@ -78,14 +78,14 @@ func (s *Service) remember(w *wire, from actors.NodeID) error {
 	if reason, ok := s.dead[from]; ok {
 		return fmt.Errorf("shuffle: node %s: %w (%s)", from, actors.ErrNodeDead, reason)
 	}
-	s.inbound[w] = from
+	s.wires[w] = from
 	return nil
 }
 
 func (s *Service) forget(w *wire) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.inbound, w)
+	delete(s.wires, w)
 }
 
 // serveLink receives the streaming channels of one node.

@@ -37,9 +37,16 @@ func (b *farBlocks) to(node actors.NodeID) (*farStream, error) {
 	if f := b.streams[node]; f != nil {
 		return f, nil
 	}
+	if err := b.s.deadError(node); err != nil {
+		return nil, err
+	}
 	w, err := b.s.dial(b.ctx, node, fetchService)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	if err := b.s.remember(w, node); err != nil {
+		w.close()
+		return nil, err
 	}
 	if b.streams == nil {
 		b.streams = map[actors.NodeID]*farStream{}
@@ -121,16 +128,21 @@ func (b *farBlocks) flush() {
 		if len(f.used) > 0 {
 			continue
 		}
-		f.wire.close()
+		b.end(f)
 		delete(b.streams, node)
 	}
+}
+
+func (b *farBlocks) end(f *farStream) {
+	f.wire.close()
+	b.s.forget(f.wire)
 }
 
 // close ends the connections. It returns the number of requests, and the references that may not have been given back.
 func (b *farBlocks) close() (control int64, owed map[actors.NodeID][]*shufflepb.Ref) {
 	owed = map[actors.NodeID][]*shufflepb.Ref{}
 	for node, f := range b.streams {
-		f.wire.close()
+		b.end(f)
 		if len(f.used) > 0 {
 			owed[node] = f.used
 		}

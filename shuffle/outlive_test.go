@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sort"
 	"sync"
 	"testing"
@@ -117,6 +119,45 @@ func TestReaderFails(t *testing.T) {
 		require.ErrorContains(t, err, "it broke")
 		j.Finish(nil)
 		c.empty()
+	}
+}
+
+// A reader that waits for a block of a node that has fallen silent hears of its death, though the producer had ended and the
+// connection stands.
+func TestDeadWhileItIsFetchedFrom(t *testing.T) {
+	for _, mode := range []Mode{ObjectStore, Disk} {
+		t.Run(string(mode), func(t *testing.T) {
+			c := newCluster(t, 2, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
+			j := c.job()
+			e := c.edge(j, mode, 1, 1)
+			require.NotEqual(t, e.Producers[0], e.Consumers[0])
+			asked, once := make(chan struct{}), sync.Once{}
+			c.nodes[0].Streams().Handle(fetchService, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 1))
+				once.Do(func() { close(asked) })
+				_, _ = io.Copy(io.Discard, conn) // until the other end closes it
+				_ = conn.Close()
+			})
+			out, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Kind: To}, Schema: testSchema, Keep: true})
+			require.NoError(t, err)
+			b := testBatch(c.mem, 0, 100, 1, 5)
+			require.NoError(t, out.Write(b))
+			b.Release()
+			_, err = out.Close()
+			require.NoError(t, err)
+			in, err := c.reader(context.Background(), e, 0, testSchema)
+			require.NoError(t, err)
+			within(t, time.Minute, func() {
+				<-asked
+				c.service(e.Consumers[0]).NodeDead(e.Producers[0], "silent")
+				_, err = in.Next()
+			})
+			require.ErrorIs(t, err, actors.ErrNodeDead)
+			require.ErrorContains(t, err, "silent")
+			in.Abort(err)
+			j.Finish(nil)
+			c.empty()
+		})
 	}
 }
 

@@ -139,6 +139,9 @@ func (s *refSource) obtain() (fetched, bool) {
 	if s.ctx.Err() != nil {
 		return fetched{}, false
 	}
+	if dead := s.r.s.deadError(s.e.Producers[ref.producer]); dead != nil { // and that is why the connection broke
+		err = dead
+	}
 	err = s.r.s.because(s.e.Job, err)
 	err = fmt.Errorf("shuffle: block of producer %d on node %s: %w", ref.producer, s.e.Producers[ref.producer], err)
 	return fetched{err: err}, true

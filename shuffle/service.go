@@ -40,8 +40,8 @@ type Service struct {
 	tombs  tombs                    // ended
 	dead   map[actors.NodeID]string // why
 	links  map[actors.NodeID]*link
-	// inbound are the connections that other nodes have opened, by their node.
-	inbound map[*wire]actors.NodeID
+	// wires are the connections that other nodes have opened, and those to fetch from them, by their node.
+	wires map[*wire]actors.NodeID
 }
 
 var _ interface {
@@ -52,11 +52,11 @@ var _ interface {
 // NewService makes the part; actors.Start attaches it. A bad config is reported by Register.
 func NewService(cfg Config) *Service {
 	s := &Service{
-		cfg:     cfg,
-		jobs:    map[actors.JobID]*job{},
-		dead:    map[actors.NodeID]string{},
-		links:   map[actors.NodeID]*link{},
-		inbound: map[*wire]actors.NodeID{},
+		cfg:   cfg,
+		jobs:  map[actors.JobID]*job{},
+		dead:  map[actors.NodeID]string{},
+		links: map[actors.NodeID]*link{},
+		wires: map[*wire]actors.NodeID{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
@@ -151,7 +151,7 @@ func (s *Service) NodeDead(node actors.NodeID, reason string) {
 	err := fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)
 	s.mu.Lock()
 	s.dead[node] = reason
-	for w, from := range s.inbound {
+	for w, from := range s.wires {
 		if from == node {
 			w.close()
 		}

@@ -23,9 +23,10 @@
 //     another one sees another; of a sum of floating-point numbers in another order by which rows are shared out.
 //   - Nothing else runs again.
 //
-// Before that, a task that runs goes on to its end (GoOn) if it lacks nothing, is not one that runs again all the same, and its
-// rows are of use. What it stores is then kept as that of any other. This only saves work: what runs again is decided by
-// what is kept in the end. When streaming edges connect all tasks they are one region, which runs again as a whole, and none goes on.
+// Before that, a task that runs goes on to its end (GoOn) if it lacks nothing, as far as is known, is not one that runs again
+// all the same, and its rows are of use. What it stores is then kept as that of any other. This only saves work: what runs
+// again is decided by what is kept in the end. When streaming edges connect all tasks they are one region, which runs again as
+// a whole, and none goes on.
 //
 // # What follows
 //

@@ -4,14 +4,17 @@ package regions
 type State uint8
 
 const (
-	Gone    State = iota // it failed, or its node did
+	Gone    State = iota // it failed, or was cancelled
+	Lost                 // its node is dead: who lacks rows of it fails for that
 	Running              // it runs, or is yet to
 	Ended                // it came to its end
 )
 
 // GoOn says which of the tasks that run are to go on to their end, though their attempt cannot succeed, so that they need not
-// run again: as many as can. A task can go on if it reads only tasks that have ended or go on, for it may lack rows of others;
-// it must not be one that runs again all the same; and somebody must want its rows, one that runs again or one that goes on.
+// run again: as many as can. A task can go on if it reads none that is gone, for it may wait for rows of it, and none that does
+// not go on itself. One that is lost may have sent all of its rows before, and never have said so: that it lacks some the
+// reader finds out by itself. A task that goes on must not be one that runs again all the same; and somebody must want its
+// rows, one that runs again or one that goes on.
 // kept says which outputs of tasks that have ended are.
 func GoOn(p *Plan, kept func(Output) bool, state func(Task) State) map[Task]bool {
 	can := map[Task]bool{}
@@ -41,7 +44,7 @@ func GoOn(p *Plan, kept func(Output) bool, state func(Task) State) map[Task]bool
 // writer is the task that writes an output.
 func (p *Plan) writer(o Output) Task { return Task{p.Edges[o.Edge].From, o.Task} }
 
-// withoutInput takes those out of a set of tasks that read one that has not ended and is not in the set.
+// withoutInput takes those out of a set of tasks that read one that is gone, or runs and is not in the set.
 func (p *Plan) withoutInput(can map[Task]bool, state func(Task) State) {
 	for again := true; again; {
 		again = false
@@ -50,7 +53,7 @@ func (p *Plan) withoutInput(can map[Task]bool, state func(Task) State) {
 				e := &p.Edges[i]
 				for w := range p.Stages[e.From].Tasks {
 					writer := Task{e.From, w}
-					if e.To == t.Stage && e.Writes(w) && state(writer) != Ended && !can[writer] && can[t] {
+					if e.To == t.Stage && e.Writes(w) && state(writer) != Ended && state(writer) != Lost && !can[writer] {
 						delete(can, t)
 						again = true
 					}
