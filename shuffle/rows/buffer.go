@@ -10,7 +10,7 @@ import (
 type buf struct {
 	b    []byte // len is the allocation
 	len  int
-	hint int // size of the last allocation given away: the next one will be as large
+	hint int // what the next content is likely to need: a bit more than the last one, which was given away
 }
 
 // grow makes room for n more bytes and returns them, counted.
@@ -42,7 +42,7 @@ func (g *buf) take(mem memory.Allocator) *memory.Buffer {
 	}
 	whole := memory.NewBufferWithAllocator(g.b, mem)
 	n := g.len
-	*g = buf{hint: whole.Len()}
+	*g = buf{hint: n + n/8}
 	if n == whole.Len() {
 		return whole
 	}

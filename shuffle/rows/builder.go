@@ -115,7 +115,7 @@ func (b *Builder) SetTarget(bytes int64) {
 	b.target = max(bytes, 1)
 	switch {
 	case b.pack != nil:
-		b.pack.memory = b.target * int64(len(b.rows))
+		b.pack.memory = min(b.target, packMost/2) * int64(len(b.rows)) // batches are about twice the average
 	case b.fan != nil:
 		// A group's rows make batches of about the target. What is left over, since partitions differ, waits for little more.
 		b.fan.setTarget(b.target)

@@ -6,8 +6,9 @@
 // (large) utf8 and binary take the fast path; every other type (nested, dictionary, view, run-end encoded) goes through a
 // general path that is right first: it takes the rows with arrow's own kernels and concatenates.
 //
-// With many partitions a batch has a row or two for each, and visits to every one of every column would be all that takes time.
-// Columns of fixed width are then collected as rows (pack.go), others in two levels (fan.go).
+// With more than a few partitions the places that columns grow at are more than the processor's caches hold, and with many a
+// batch has a row or two for each, so that visits to every one of every column would be all that takes time. Columns of fixed
+// width are then collected as rows (pack.go), others, from many partitions on, in two levels (fan.go).
 //
 // A partition that reaches the target size is handed to the caller's emit function, which owns the batch.
 // A Builder is for one goroutine. Its memory is Bytes; it holds nothing after Release.

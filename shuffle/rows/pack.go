@@ -50,7 +50,7 @@ type cursor struct {
 }
 
 const (
-	packFrom  = 64        // partitions from which on rows are faster than columns
+	packFrom  = 16        // partitions from which on rows are faster than columns
 	packBlock = 256       // rows whose places are in the cache while column after column is written to them
 	packChunk = 4 << 10   // bytes of a chunk, about: enough that the processor reads ahead
 	packPage  = 256 << 10 // bytes of the first page; others are as large as all before, up to

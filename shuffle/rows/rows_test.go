@@ -356,3 +356,45 @@ func TestColumnsStayTogether(t *testing.T) {
 		mem.AssertSize(t, 0)
 	})
 }
+
+// What is held is counted, and within what targets allow: whether rows go to all partitions alike or nearly all to one.
+func TestPackIsBounded(t *testing.T) {
+	const partitions, target, rows = packFrom, 64 << 10, 2048
+	for _, hot := range []int{0, 90} { // percent of the rows that go to one partition
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		r := rand.New(rand.NewPCG(uint64(hot), 1))
+		var fields []arrow.Field
+		var cols []arrow.Array
+		for i := range 5 {
+			fields = append(fields, arrow.Field{Name: fmt.Sprint(i), Type: arrow.PrimitiveTypes.Int64, Nullable: true})
+			cols = append(cols, randomArray(mem, fields[i].Type, rows, r, i == 4))
+		}
+		in := array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rows)
+		releaseAll(cols)
+		whole := mem.CurrentAlloc()
+		b := New(mem, in.Schema(), partitions, target)
+		got := int64(0)
+		drop := func(_ int, batch arrow.RecordBatch) error {
+			got += batch.NumRows()
+			batch.Release()
+			return nil
+		}
+		parts := make([]uint32, rows)
+		for range 50 {
+			for i := range parts {
+				if parts[i] = uint32(r.IntN(partitions)); r.IntN(100) < hot {
+					parts[i] = 3
+				}
+			}
+			require.NoError(t, b.ScatterTo(in, parts, drop))
+			held := int64(mem.CurrentAlloc() - whole)
+			require.LessOrEqual(t, b.Bytes(), int64(partitions*target))
+			require.LessOrEqual(t, held, b.Bytes()+1024, "what is held is counted")
+		}
+		require.NoError(t, b.Flush(drop))
+		require.Equal(t, int64(50*rows), got)
+		b.Release()
+		in.Release()
+		mem.AssertSize(t, 0)
+	}
+}
