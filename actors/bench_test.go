@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"io"
+	"net"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -127,5 +129,46 @@ func BenchmarkStart(b *testing.B) {
 		if err := n.Close(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkStream moves blocks of 1 MiB over a byte stream to another node, as rows go: plain, and encrypted by the token.
+func BenchmarkStream(b *testing.B) {
+	const size = 1 << 20
+	for _, token := range []string{"", "secret"} {
+		b.Run(map[bool]string{true: "plain", false: "tls"}[token == ""], func(b *testing.B) {
+			n, err := Start(context.Background(), Config{DataDir: b.TempDir(), CPUs: 1, Token: token, InProcess: NewHub()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer n.Close()
+			read := make(chan int64, 1)
+			n.Streams().Handle("sink", func(conn net.Conn) {
+				n, _ := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, make([]byte, 128<<10))
+				read <- n
+			})
+			conn, err := n.Stream(context.Background(), n.ID(), "sink")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			header, block := make([]byte, 40), make([]byte, size)
+			b.SetBytes(size)
+			var sent int64
+			for b.Loop() {
+				buffers := net.Buffers{header, block}
+				n, err := buffers.WriteTo(conn)
+				if err != nil {
+					b.Fatal(err)
+				}
+				sent += n
+			}
+			if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+				b.Fatal(err)
+			}
+			if got := <-read; got != sent {
+				b.Fatalf("%d bytes of %d arrived", got, sent)
+			}
+		})
 	}
 }

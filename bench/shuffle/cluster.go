@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type ServeConfig struct {
 	Dir         string
 	Memory      int64
 	StoreMemory int64
+	Token       string // "": plain connections
 }
 
 // startNode starts a node with the benchmark's tasks; Head "" makes it the head.
@@ -28,7 +30,7 @@ func startNode(ctx context.Context, c ServeConfig, hub *actors.Hub) (*actors.Nod
 	s := exchange.NewService(exchange.Config{MemoryLimit: c.Memory, Dir: filepath.Join(c.Dir, "exchange")})
 	w := &worker{exchange: s, inputs: map[string]*input{}}
 	n, err := actors.Start(ctx, actors.Config{
-		Head: c.Head, DataDir: c.Dir, InProcess: hub,
+		Head: c.Head, Token: c.Token, DataDir: c.Dir, InProcess: hub,
 		Services: []actors.Service{s}, Tasks: w.tasks(),
 		Store: objectstore.Config{Dir: filepath.Join(c.Dir, "store"), MemoryLimit: c.StoreMemory},
 		// A benchmark takes every core; a heartbeat may come late.
@@ -84,6 +86,9 @@ func startCluster(ctx context.Context, o *Options) (c *cluster, err error) {
 		return c, err
 	}
 	config := ServeConfig{Dir: filepath.Join(c.dir, "0"), Memory: o.Memory, StoreMemory: o.StoreMemory}
+	if o.TLS {
+		config.Token = rand.Text()
+	}
 	var hub *actors.Hub // in one process, control messages need no network
 	if o.Processes == 1 {
 		hub = actors.NewHub()

@@ -19,6 +19,7 @@ type Options struct {
 	Skew         float64         // partition k gets a share in proportion to 1/(k+1)^Skew; default 0, all the same
 	Modes        []exchange.Mode // default all
 	Processes    int             // 1 to 3; default 1
+	TLS          bool            // connections between processes are encrypted
 	Runs         int             // of each mode, interleaved; default 3
 	Slow         int             // the reader of partition 0 is so many times slower than the others; default 0, it is not
 

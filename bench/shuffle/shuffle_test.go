@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 			dir := t.TempDir()
 			r, err := Run(context.Background(), Options{
 				Bytes: 12 << 20, Processes: processes, Runs: 1, Skew: 0.5, RowsPerBatch: 1000, Columns: 3,
-				Partitions: 5, Producers: 3, Memory: 16 << 20, Dir: dir, Spawn: spawn,
+				Partitions: 5, Producers: 3, Memory: 16 << 20, Dir: dir, Spawn: spawn, TLS: processes == 3,
 			})
 			require.NoError(t, err)
 			require.Len(t, r.Results, len(exchange.Modes))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"manta/actors"
 	exchanges "manta/bench/shuffle"
 )
 
@@ -37,6 +38,7 @@ func benchShuffle() *cobra.Command {
 				node := exec.Command(self, "bench", "shuffle", "node", "--head", s.Head, "--dir", s.Dir,
 					"--memory", fmt.Sprint(s.Memory), "--store-memory", fmt.Sprint(s.StoreMemory))
 				node.Args[0] = os.Args[0]
+				node.Env = append(os.Environ(), actors.EnvToken+"="+s.Token)
 				node.Stderr = os.Stderr
 				return node
 			}
@@ -61,6 +63,7 @@ func benchShuffle() *cobra.Command {
 	flags.Float64Var(&o.Skew, "skew", 0, "partition k gets a share in proportion to 1/(k+1)^skew")
 	flags.StringSliceVar(&modes, "modes", nil, "exchange modes (default all)")
 	flags.IntVar(&o.Processes, "processes", 1, "1: one node; 2: producers here, readers in another process; 3: tasks in all")
+	flags.BoolVar(&o.TLS, "tls", false, "encrypt what goes between processes, as a cluster with a token does")
 	flags.IntVar(&o.Runs, "runs", 3, "measurements of each mode, interleaved")
 	flags.IntVar(&o.Slow, "slow", 0, "the reader of partition 0 is so many times slower than the others")
 	flags.Var(&memory, "memory", "memory for exchanges, each node")
@@ -79,6 +82,7 @@ func benchShuffleNode() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			config.Token = os.Getenv(actors.EnvToken)
 			return exchanges.Serve(c.Context(), config, c.InOrStdin())
 		},
 	}

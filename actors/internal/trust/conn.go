@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	recordBytes = 16 << 10 // of payload, at most
-	gatherBytes = 96 << 10 // what a call to the system writes, about
-	readBytes   = 64 << 10 // what one reads, at most
+	recordBytes = 16 << 10  // of payload, at most
+	gatherBytes = 128 << 10 // what a call to the system writes, about
+	readBytes   = 64 << 10  // what one reads, at most
 	goodbye     = 10 * time.Millisecond
 )
 
