@@ -24,15 +24,17 @@
 // # Streaming
 //
 // A queue for each (exchange, partition) lives on the reader's node and owns a credit.Receiver. Readers that are still to come
-// count as if they were there when memory is shared (due.go): of a thousand, the first ones would take it all. Within the node a
-// batch is handed over as it is. Between nodes it crosses a TCP connection, one for each pair of nodes and direction, as one
-// Arrow IPC block in a frame (wire.go): the buffers of the batch go to the system as they lie, and come from it straight to
-// where the reader finds them. The receiving loop waits for nothing but bytes, since only what was granted is sent. Grants and
-// CLOSED come back on the other direction, where no data is in their way. A link has a goroutine to send and one to receive at
-// each end, so no task waits for the network with its slot; a channel costs no goroutine. A writer waits for a reader that takes
-// nothing only while no other reader of it waits for rows: else it parks them on disk (parking.go), so that readers need not
-// read in step. Should a job stand still all the same, the watchdog counts it, and has its full writers park too, the
-// smallest first (watchdog.go); on planned edges its counter stays 0.
+// count as if they were there when memory is shared (due.go): of a thousand, the first ones would take it all. Within the node
+// a batch is handed over as it is. Between nodes it crosses a TCP connection, one for each pair of nodes and direction, as one
+// frame (wire.go): the bare buffers of the batch go to the system as they lie, and come from it straight to where the reader
+// finds them. Both ends know the schema, so it does not cross, but a fingerprint of its types at the opening; what package flat
+// has no layout for (dictionaries, views, unions, run-end encoding) crosses as an Arrow IPC block (format.go). The receiving
+// loop waits for nothing but bytes, since only what was granted is sent. Grants and CLOSED come back on the other direction,
+// where no data is in their way. A link has a goroutine to send and one to receive at each end, so no task waits for the
+// network with its slot; a channel costs no goroutine. A writer waits for a reader that takes nothing only while no other
+// reader of it waits for rows: else it parks them on disk (parking.go), so that readers need not read in step. Should a job
+// stand still all the same, the watchdog counts it, and has its full writers park too, the smallest first (watchdog.go); on
+// planned edges its counter stays 0.
 //
 // # Kept outputs
 //

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync/atomic"
-
-	"manta/objectstore/block"
 )
 
 // A frame is one message of the data plane: a fixed little-endian header, then a payload of any length.
@@ -22,7 +20,7 @@ type frameKind uint8
 const (
 	frameHello   frameKind = iota + 1 // payload: id of the node that opens the connection
 	frameOpen                         // channel; payload: shufflepb.Channel
-	frameData                         // channel; a: sequence, sum: of the payload, which is a block
+	frameData                         // channel; a: sequence, sum: of the parts of the payload, which is a batch (see format)
 	frameEnd                          // channel; a: batches, b: bytes, sum: of all blocks' sums
 	frameFail                         // channel, or 0 for all; payload: reason. Also from receiver to sender
 	frameGrant                        // channel; a: total, b: consumed, c: window. From receiver to sender
@@ -74,7 +72,8 @@ func (f *frame) parse(h []byte) error {
 type outgoing struct {
 	f     frame
 	text  []byte
-	block *shared // held, or nil
+	block *shared     // held, or nil
+	lane  *linkOutlet // of data and END, which have sums
 }
 
 // shared is a block in memory that several may use: freed with its last user.
@@ -83,6 +82,7 @@ type shared struct {
 	size  int64
 	free  func()
 	refs  atomic.Int32
+	sum   atomic.Uint64 // the checksum, once it was asked for, and a bit that says so
 }
 
 // share is the first hold of a block in one piece.
@@ -92,22 +92,20 @@ func share(data []byte, free func()) *shared {
 	return s
 }
 
-func shareGathered(g *block.Gathered) *shared {
-	s := &shared{parts: g.Parts(), size: g.Size(), free: g.Free}
-	s.refs.Store(1)
-	return s
-}
+// known is a checksum that was made.
+func known(sum uint32) uint64 { return 1<<32 | uint64(sum) }
 
-// checksum is that of the whole block.
+// checksum is that of the parts. Any number of goroutines may ask for it.
 func (s *shared) checksum() uint32 {
-	if len(s.parts) == 1 {
-		return sumOf(s.parts[0])
+	if sum := s.sum.Load(); sum != 0 {
+		return uint32(sum)
 	}
-	var d digest
+	var sum partSums
 	for _, p := range s.parts {
-		d.add(p)
+		sum.add(p)
 	}
-	return d.sum()
+	s.sum.Store(known(sum.sum()))
+	return sum.sum()
 }
 
 func (s *shared) release() {

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"manta/actors"
 	"manta/shuffle/credit"
+	"manta/shuffle/flat"
 	"manta/shuffle/shufflepb"
 )
 
@@ -30,6 +32,7 @@ type port struct {
 	n        uint32
 	producer int
 	queue    *streamQueue
+	types    uint64 // of the rows
 	sums     uint32 // of the blocks that were delivered
 	dropped  bool   // one was not
 }
@@ -114,7 +117,7 @@ func (in *inbound) open(f *frame) error {
 	if err := proto.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("%w: %v", errFrame, err)
 	}
-	p := &port{in: in, n: f.channel, producer: int(c.GetProducer())}
+	p := &port{in: in, n: f.channel, producer: int(c.GetProducer()), types: c.GetTypes()}
 	in.ports[p.n] = p
 	j, err := in.s.job(actors.JobID(c.GetJob()))
 	if err == nil {
@@ -141,18 +144,20 @@ func (p *port) data(f *frame) error {
 		p.dropped = true
 		return nil
 	}
+	format := p.queue.formatOf()
+	if err := format.check(p.types); err != nil {
+		p.dropped = true
+		p.queue.lost(p.producer, p, fmt.Errorf("producer %d, on node %s: %w", p.producer, p.in.from, err))
+		return nil
+	}
 	mem := p.in.s.mem
 	block := mem.Allocate(int(f.size))
-	digest := &p.in.wire.sum
-	digest.reset()
-	err = p.in.wire.readBlock(block, digest)
-	sum := digest.sum()
-	switch {
-	case err != nil:
+	sum, err := p.in.wire.readBatch(block, format)
+	if err != nil || sum != f.sum {
 		mem.Free(block)
-		return err
-	case sum != f.sum:
-		mem.Free(block)
+		if err != nil && !errors.Is(err, flat.ErrCorrupt) {
+			return err
+		}
 		p.dropped = true
 		p.queue.lost(p.producer, p, p.corrupt(fmt.Sprintf("block %d", f.a)))
 		return nil

@@ -247,6 +247,9 @@ func (l *link) transmit() {
 				return
 			}
 		}
+		for i := range batch {
+			batch[i].seal()
+		}
 		err := l.wire.send(batch...)
 		for _, o := range batch {
 			l.sent(o)
@@ -324,17 +327,32 @@ func (l *link) open(c *channel, about *shufflepb.Channel) (*linkOutlet, error) {
 
 // linkOutlet sends on one channel of a link.
 type linkOutlet struct {
-	l *link
-	n uint32
+	l    *link
+	n    uint32
+	sums uint32 // of the blocks that were sent; transmit's
 }
 
 // sendBlock sends a block, which is taken.
-func (o *linkOutlet) sendBlock(seq uint64, b *shared, sum uint32) error {
-	return o.l.send(outgoing{f: frame{kind: frameData, channel: o.n, a: seq, sum: sum}, block: b})
+func (o *linkOutlet) sendBlock(seq uint64, b *shared) error {
+	return o.l.send(outgoing{f: frame{kind: frameData, channel: o.n, a: seq}, block: b, lane: o})
 }
 
-func (o *linkOutlet) end(batches uint64, bytes int64, sum uint32) error {
-	return o.l.send(outgoing{f: frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes), sum: sum}})
+func (o *linkOutlet) end(batches uint64, bytes int64) error {
+	return o.l.send(outgoing{f: frame{kind: frameEnd, channel: o.n, a: batches, b: uint64(bytes)}, lane: o})
+}
+
+// seal gives a frame that is about to leave its sum. A batch's is made then: no task makes it while it holds a slot, and the
+// system copies the bytes right after.
+func (o *outgoing) seal() {
+	if o.lane == nil {
+		return
+	}
+	if o.block != nil {
+		o.f.sum = o.block.checksum()
+		o.lane.sums = chain(o.lane.sums, o.f.sum)
+		return
+	}
+	o.f.sum = o.lane.sums
 }
 
 func (o *linkOutlet) fail(err error) error {

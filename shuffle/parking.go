@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"manta/shuffle/credit"
 	"manta/shuffle/shufflepb"
 )
@@ -39,6 +37,7 @@ const (
 // parkedPiece is a block of a lane on disk.
 type parkedPiece struct {
 	ref  *shufflepb.Ref
+	sum  uint32 // of its parts
 	rows int64
 	size int64 // of its Arrow buffers
 }
@@ -189,24 +188,19 @@ func (s *streamSink) parkLane(l *lane) error {
 			l.fifo.replaceFront(cut)
 			continue
 		}
-		ref, err := s.write(p)
+		if err := p.encode(s.format); err != nil {
+			return err
+		}
+		ref, err := s.parking.file.appendBlock(p.enc.block.parts)
 		if err != nil {
 			return err
 		}
 		s.w.n.BytesSpilled += ref.Size
 		s.w.s.spilled.Add(ref.Size)
-		l.parked.push(parkedPiece{ref: ref, rows: p.rows, size: p.size})
+		l.parked.push(parkedPiece{ref: ref, sum: p.enc.block.checksum(), rows: p.rows, size: p.size})
 		l.fifo.pop().drop()
 	}
 	return nil
-}
-
-// write appends a piece to the file, as the block that it is or will be.
-func (s *streamSink) write(p *piece) (*shufflepb.Ref, error) {
-	if p.enc.block != nil {
-		return s.parking.file.appendBlock(p.enc.block.parts)
-	}
-	return s.parking.file.append(s.w.s.mem, s.w.opts.Schema, []arrow.RecordBatch{p.batch})
 }
 
 // sendParked sends the first block from disk, if there is credit.
@@ -227,16 +221,20 @@ func (s *streamSink) sendParked(l *lane) (bool, error) {
 	l.parked.pop()
 	s.w.sent(p.rows, p.size)
 	s.w.n.BytesCopied += p.ref.Size
-	free := func() { s.w.s.mem.Free(data) }
 	if l.queue == nil {
-		l.sum = chain(l.sum, p.ref.Sum)
-		return true, l.far.sendBlock(seq, share(data, free), p.ref.Sum)
+		blk := share(data, func() { s.w.s.mem.Free(data) })
+		blk.sum.Store(known(p.sum)) // of parts, where data is in one
+		return true, l.far.sendBlock(seq, blk)
+	}
+	b, err := s.format.decode(s.w.s.mem, data)
+	if err != nil {
+		return false, fmt.Errorf("shuffle: mode %s: %w", Streaming, err)
 	}
 	ok, err = l.queue.admit(s.producer, l.ch, seq, p.ref.Size)
 	if err != nil || !ok {
-		free()
+		b.Release()
 		return true, err
 	}
-	l.queue.deliver(streamItem{producer: s.producer, cost: p.ref.Size, block: data})
+	l.queue.deliver(streamItem{producer: s.producer, cost: p.ref.Size, batch: b})
 	return true, nil
 }

@@ -3,7 +3,6 @@ package shuffle
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"manta/objectstore/block"
 	"manta/shuffle/rows"
 )
 
@@ -33,8 +32,7 @@ func (m *memoryShare) drop() {
 type encoded struct {
 	s     *streamSink
 	block *shared
-	sum   uint32 // of the block
-	own   int64  // memory that the block has besides the batch
+	own   int64 // memory that the block has besides the batch
 	uses  int
 }
 
@@ -94,15 +92,12 @@ func (p *piece) split(size int64) []piece {
 }
 
 // encode makes the piece's block, which holds the batch, unless another partition's copy has.
-func (p *piece) encode(schema *arrow.Schema) error {
+func (p *piece) encode(f *format) error {
 	if p.enc.block == nil {
-		g, err := block.Gather(p.mem.s.w.s.mem, schema, p.batch)
-		if err != nil {
+		var err error
+		if p.enc.block, p.enc.own, err = f.encode(p.mem.s.w.s.mem, p.batch); err != nil {
 			return err
 		}
-		p.enc.own = g.Scratch()
-		p.enc.block = shareGathered(g)
-		p.enc.sum = p.enc.block.checksum()
 		p.mem.s.bytes += p.enc.own
 	}
 	if p.batch != nil {

@@ -14,8 +14,8 @@ import (
 	"manta/shuffle/shufflepb"
 )
 
-// spillFile is one producer's file, of disk mode or of a jam in streaming: blocks, one after another. One goroutine appends;
-// once flushed, any number read.
+// spillFile is one producer's file, of disk mode or of a jam in streaming: blocks, or batches as they cross (format.go), one
+// after another. One goroutine appends; once flushed, any number read.
 type spillFile struct {
 	f    *os.File
 	path string
@@ -54,7 +54,7 @@ func (f *spillFile) append(mem memory.Allocator, schema *arrow.Schema, batches [
 	return f.put(func(w io.Writer) error { return block.EncodeTo(w, mem, schema, batches...) })
 }
 
-// appendBlock writes a block that is encoded already.
+// appendBlock writes what is encoded already.
 func (f *spillFile) appendBlock(parts [][]byte) (*shufflepb.Ref, error) {
 	return f.put(func(w io.Writer) error {
 		for _, p := range parts {

@@ -13,6 +13,7 @@ import (
 type streamSink struct {
 	w        *Writer
 	producer int
+	format   *format
 	lanes    []lane // by partition
 	bytes    int64  // memory of the pieces that wait for credit
 	gone     int    // lanes whose reader has enough
@@ -29,7 +30,6 @@ type lane struct {
 	queue *streamQueue // of a reader on this node, or nil
 	far   *linkOutlet  // to a reader on another node, or nil
 	fifo  fifo[piece]  // waits for credit
-	sum   uint32       // of the blocks that were sent to another node
 	shut  bool         // its reader has enough
 	ended bool         // END was sent
 
@@ -51,7 +51,7 @@ func (l *lane) release() {
 }
 
 func newStreamSink(w *Writer, producer int) (sink, error) {
-	s := &streamSink{w: w, producer: producer, lanes: make([]lane, len(w.edge.Consumers)), news: news{wake: w.wake}}
+	s := &streamSink{w: w, producer: producer, format: newFormat(w.opts.Schema), lanes: make([]lane, len(w.edge.Consumers)), news: news{wake: w.wake}}
 	s.parking.since = time.Now()
 	for p, node := range w.edge.Consumers {
 		l := &s.lanes[p]
@@ -81,7 +81,9 @@ func (s *streamSink) connect(l *lane, p int, node actors.NodeID, producer int) e
 	if err != nil {
 		return err
 	}
-	l.far, err = link.open(l.ch, w.edge.channel(producer, p, w.tc.Attempt))
+	about := w.edge.channel(producer, p, w.tc.Attempt)
+	about.Types = s.format.types
+	l.far, err = link.open(l.ch, about)
 	return err
 }
 
@@ -201,13 +203,13 @@ func (s *streamSink) sendNear(l *lane, p *piece) (bool, error) {
 
 // sendFar sends the first piece, if there is credit, to another node, as a block.
 func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
-	if err := p.encode(s.w.opts.Schema); err != nil {
+	if err := p.encode(s.format); err != nil {
 		return false, err
 	}
 	if s.lineFull(l) {
 		return false, nil
 	}
-	blk, sum := p.enc.block, p.enc.sum
+	blk := p.enc.block
 	seq, ok := l.ch.trySend(blk.size)
 	if !ok {
 		l.starved = true
@@ -217,8 +219,7 @@ func (s *streamSink) sendFar(l *lane, p *piece) (bool, error) {
 	s.w.n.BytesCopied += blk.size
 	blk.refs.Add(1)
 	l.fifo.pop().drop()
-	l.sum = chain(l.sum, sum)
-	return true, l.far.sendBlock(seq, blk, sum)
+	return true, l.far.sendBlock(seq, blk)
 }
 
 // lineFull says that a lane must wait for the line to its node.
@@ -337,7 +338,7 @@ func (s *streamSink) end(l *lane) error {
 		l.queue.end(s.producer, l.ch, batches, bytes)
 		return nil
 	}
-	return l.far.end(batches, bytes, l.sum)
+	return l.far.end(batches, bytes)
 }
 
 func (s *streamSink) abort(err error) {

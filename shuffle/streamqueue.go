@@ -27,6 +27,7 @@ type streamQueue struct {
 
 	mu      sync.Mutex
 	ports   map[int]backChannel // guarded by mu, like all below; by producer
+	format  *format             // of the reader; nil before there is one
 	early   map[int]struct{}    // producers that ended empty before there was a reader
 	rx      *credit.Receiver    // nil before there is a reader
 	nodes   []actors.NodeID     // of the producers; nil before there is a reader
@@ -89,7 +90,7 @@ func (q *streamQueue) checkPort(i int, b backChannel) error {
 }
 
 // attach is the reader's arrival: every channel gets its first credit.
-func (q *streamQueue) attach(producers []actors.NodeID) error {
+func (q *streamQueue) attach(producers []actors.NodeID, f *format) error {
 	q.mu.Lock()
 	if q.err != nil {
 		defer q.mu.Unlock()
@@ -99,7 +100,7 @@ func (q *streamQueue) attach(producers []actors.NodeID) error {
 		defer q.mu.Unlock()
 		return fmt.Errorf("%w: %s has a reader", ErrEdge, q.name)
 	}
-	q.nodes = producers
+	q.nodes, q.format = producers, f
 	q.s.usage.update(func(b *credit.Budget) { q.rx = credit.NewReceiver(b, len(producers)) })
 	var tell []func()
 	for i, b := range q.ports {
@@ -125,6 +126,13 @@ func (q *streamQueue) attach(producers []actors.NodeID) error {
 
 // update runs f, which changes rx, with the budget's lock. mu is held.
 func (q *streamQueue) update(f func()) { q.s.usage.update(func(*credit.Budget) { f() }) }
+
+// formatOf is the reader's format, once there is credit.
+func (q *streamQueue) formatOf() *format {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.format
+}
 
 // admit takes batch seq of n bytes of producer i, whose back channel is b, into account before its memory is allocated.
 // False: drop it.

@@ -8,8 +8,9 @@ import (
 
 // streamSource reads a streamQueue.
 type streamSource struct {
-	r *Reader
-	q *streamQueue
+	r      *Reader
+	q      *streamQueue
+	format *format
 }
 
 func newStreamSource(r *Reader, e *Edge, partition int) (*streamSource, error) {
@@ -18,7 +19,8 @@ func newStreamSource(r *Reader, e *Edge, partition int) (*streamSource, error) {
 		return nil, err
 	}
 	r.job.arrived(r.s, e)
-	if err := q.attach(e.Producers); err != nil {
+	f := newFormat(r.schema)
+	if err := q.attach(e.Producers, f); err != nil {
 		return nil, err
 	}
 	for _, n := range e.Producers {
@@ -26,7 +28,7 @@ func newStreamSource(r *Reader, e *Edge, partition int) (*streamSource, error) {
 			q.nodeDead(n, err)
 		}
 	}
-	return &streamSource{r: r, q: q}, nil
+	return &streamSource{r: r, q: q, format: f}, nil
 }
 
 func (s *streamSource) ready() <-chan struct{} { return s.q.wake }
@@ -41,8 +43,8 @@ func (s *streamSource) next() (arrow.RecordBatch, *block.Reader, error) {
 		return b, nil, err
 	}
 	s.r.n.BytesCopied += int64(len(it.block))
-	blk, err := block.Decode(it.block, s.r.schema, func() { s.r.s.mem.Free(it.block) })
-	return nil, blk, err
+	b, err := s.format.decode(s.r.s.mem, it.block)
+	return b, nil, err
 }
 
 // fail changes nothing: no rows are kept that a producer would have to go on for.

@@ -22,21 +22,29 @@ type wire struct {
 
 	// Of the receiver.
 	in   *bufio.Reader
-	left int64  // of the payload that is arriving, not read yet
-	sum  digest // of the block that is arriving
+	left int64 // of the payload that is arriving, not read yet
+	cuts []int // scratch: the parts of the batch that is arriving
 
 	// Of the sender.
 	heads   []byte
 	buffers net.Buffers
+	out     *bufio.Writer // in front of a connection that takes one buffer at a time; or nil
 
 	once sync.Once
 }
 
-// inBuffer is enough for many small frames, and little enough that most of a block is read to where it belongs.
-const inBuffer = 32 << 10
+// inBuffer is enough for many small frames, and little enough that nearly all of a batch is read to where it belongs.
+const inBuffer = 4 << 10
+
+// outBuffer is a few records of TLS.
+const outBuffer = 64 << 10
 
 func newWire(conn net.Conn) *wire {
-	return &wire{conn: conn, in: bufio.NewReaderSize(conn, inBuffer)}
+	w := &wire{conn: conn, in: bufio.NewReaderSize(conn, inBuffer)}
+	if _, plain := conn.(*net.TCPConn); !plain {
+		w.out = bufio.NewWriterSize(conn, outBuffer)
+	}
+	return w
 }
 
 // recv returns the next frame; what was not read of the payload before is dropped. io.EOF: the other end sends no more.
@@ -69,9 +77,6 @@ func (w *wire) read(p []byte) error {
 	return cutOff(err)
 }
 
-// sumChunk is read and summed in turn, while it is in the core's cache.
-const sumChunk = 128 << 10
-
 // readBlock fills p from the payload and adds it to the checksum.
 func (w *wire) readBlock(p []byte, sum *digest) error {
 	for len(p) > 0 {
@@ -83,6 +88,46 @@ func (w *wire) readBlock(p []byte, sum *digest) error {
 		p = p[len(chunk):]
 	}
 	return nil
+}
+
+// readBatch fills p from the payload, which is a batch, and returns the checksum of its parts.
+func (w *wire) readBatch(p []byte, f *format) (uint32, error) {
+	var sum partSums
+	head := p[:min(f.head(), len(p))]
+	if err := w.read(head); err != nil {
+		return 0, err
+	}
+	sum.add(head)
+	cuts, err := f.cut(head, int64(len(p)), w.cuts)
+	if err != nil {
+		return 0, err
+	}
+	w.cuts = cuts
+	for at, done := len(head), 0; done < len(cuts); {
+		// So many parts, or whole chunks of one, as make a good read.
+		n, next := 0, done
+		for next < len(cuts) && n+min(cuts[next], sumChunk) <= sumChunk {
+			n += min(cuts[next], sumChunk)
+			if cuts[next] > sumChunk {
+				break
+			}
+			next++
+		}
+		if err := w.read(p[at : at+n]); err != nil {
+			return 0, err
+		}
+		for ; done < next; done++ {
+			sum.add(p[at : at+cuts[done]])
+			at += cuts[done]
+			n -= cuts[done]
+		}
+		if n > 0 {
+			sum.add(p[at : at+n])
+			at += n
+			cuts[done] -= n
+		}
+	}
+	return sum.sum(), nil
 }
 
 // text returns the payload of a frame without rows, of at most limit bytes.
@@ -135,9 +180,17 @@ func (w *wire) send(frames ...outgoing) error {
 		}
 	}
 	w.buffers = all
-	_, err := all.WriteTo(w.conn)
-	clear(w.buffers)
-	return err
+	defer clear(w.buffers)
+	if w.out == nil {
+		_, err := all.WriteTo(w.conn)
+		return err
+	}
+	for _, p := range all {
+		if _, err := w.out.Write(p); err != nil {
+			return err
+		}
+	}
+	return w.out.Flush()
 }
 
 // end says that nothing more will be sent.

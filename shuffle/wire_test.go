@@ -1,11 +1,13 @@
 package shuffle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,6 @@ import (
 
 	"manta/actors"
 	"manta/objectstore"
-	"manta/objectstore/block"
 	"manta/shuffle/shufflepb"
 )
 
@@ -122,17 +123,25 @@ func TestBadChannels(t *testing.T) {
 	f, _, _ = p.recv()
 	require.Equal(t, frameFail, f.kind)
 
-	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1})
+	format := newFormat(testSchema)
+	p.open(4, &shufflepb.Channel{Job: string(j.ID()), Edge: 9, Producer: 1, Types: format.types})
 	f, _, _ = p.recv()
 	require.Equal(t, frameGrant, f.kind)
-	p.send(frame{kind: frameData, channel: 4, a: 0, sum: sumOf(make([]byte, 100))}, make([]byte, 100))
+	rows := testBatch(c.mem, 0, 10, 1, 1)
+	columns := array.NewRecordBatch(testSchema, rows.Columns()[:3], 10)
+	rows.Release()
+	blk, _, err := format.encode(c.mem, columns)
+	require.NoError(t, err)
+	columns.Release()
+	p.send(frame{kind: frameData, channel: 4, sum: blk.checksum()}, bytes.Join(blk.parts, nil))
+	blk.release()
 	// The channel is not empty now, and this is far more than granted.
 	huge := frame{kind: frameData, channel: 4, a: 1, size: 1 << 39}
 	_, err = p.wire.conn.Write(huge.appendTo(nil))
 	require.NoError(t, err)
 	require.ErrorContains(t, p.refusal(), "more than granted")
 	_, err = r.Next()
-	require.Error(t, err, "garbage, or the loss of the link")
+	require.Error(t, err, "the loss of the link")
 	r.Close()
 	j.Finish(nil)
 	c.empty()
@@ -183,7 +192,7 @@ func TestBadFetches(t *testing.T) {
 
 // What changed on its way from node to node is noticed, be it bytes of a block or a block in place of another.
 func TestCorruptStream(t *testing.T) {
-	for _, what := range []string{"nothing", "block", "end"} {
+	for _, what := range []string{"nothing", "block", "head", "end"} {
 		t.Run(what, func(t *testing.T) {
 			c := smallCluster(t, 2)
 			j := c.job()
@@ -192,22 +201,25 @@ func TestCorruptStream(t *testing.T) {
 			require.NoError(t, err)
 			p := newPeer(t, c, linkService)
 			p.hello(c)
-			p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 1})
+			f := newFormat(testSchema)
+			p.open(1, &shufflepb.Channel{Job: string(j.ID()), Edge: 1, Types: f.types})
 			batch := testBatch(c.mem, 0, 10, 1, 1)
 			data := batch.NewSlice(0, 10)
 			batch.Release()
 			columns := array.NewRecordBatch(testSchema, data.Columns()[:3], 10)
 			data.Release()
-			blk, err := block.Encode(c.mem, testSchema, 1<<10, columns)
+			blk, _, err := f.encode(c.mem, columns)
 			require.NoError(t, err)
 			columns.Release()
-			sent := append([]byte(nil), blk.Bytes()...)
-			blk.Free()
-			sum := sumOf(sent)
+			sent := bytes.Join(blk.parts, nil)
+			sum, head := blk.checksum(), f.head()
+			blk.release()
 			end := chain(0, sum)
 			switch what {
 			case "block":
 				sent[len(sent)/2] ^= 1
+			case "head":
+				sent[head-1] ^= 1
 			case "end":
 				end++
 			}
@@ -216,7 +228,7 @@ func TestCorruptStream(t *testing.T) {
 			for err == nil {
 				var b arrow.RecordBatch
 				if b, err = r.Next(); err == nil {
-					require.NotEqual(t, "block", what, "rows of a corrupt block")
+					require.Contains(t, []string{"nothing", "end"}, what, "rows of a corrupt block")
 					b.Release()
 				}
 			}
@@ -224,7 +236,7 @@ func TestCorruptStream(t *testing.T) {
 				require.ErrorIs(t, err, io.EOF)
 			} else {
 				require.ErrorIs(t, err, ErrCorrupt)
-				require.ErrorContains(t, err, what)
+				require.ErrorContains(t, err, strings.Replace(what, "head", "block", 1))
 			}
 			r.Close()
 			require.NoError(t, p.wire.end())

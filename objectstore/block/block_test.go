@@ -66,40 +66,6 @@ func TestRoundTrip(t *testing.T) {
 	require.Equal(t, 1, freed)
 }
 
-// A gathered block is byte for byte the encoded one, and holds the batches as long as it is used.
-func TestGather(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	defer mem.AssertSize(t, 0)
-	for _, rows := range []int{0, 1, 100, 5000} {
-		small := sample(mem)
-		large := array.NewRecordBuilder(mem, small.Schema())
-		for i := range rows {
-			large.Field(0).(*array.Int64Builder).Append(int64(i))
-			large.Field(1).(*array.StringBuilder).Append("value")
-			_ = large.Field(2).(*array.BinaryDictionaryBuilder).AppendString([]string{"a", "b"}[i%2])
-			large.Field(3).AppendNull()
-		}
-		b := large.NewRecordBatch()
-		large.Release()
-		part := b.NewSlice(int64(rows/3), int64(rows-rows/7))
-		want, err := Encode(mem, b.Schema(), 0, small, b, part)
-		require.NoError(t, err)
-		g, err := Gather(mem, b.Schema(), small, b, part)
-		require.NoError(t, err)
-		small.Release()
-		b.Release()
-		part.Release()
-		require.Equal(t, want.Bytes(), bytes.Join(g.Parts(), nil))
-		require.Equal(t, int64(len(want.Bytes())), g.Size())
-		if rows == 5000 {
-			require.Less(t, g.Scratch(), g.Size()/2, "large buffers are not copied")
-		}
-		g.Free()
-		g.Free()
-		want.Free()
-	}
-}
-
 func TestDecodeRefuses(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)

@@ -117,6 +117,7 @@ type Channel struct {
 	Producer      uint32                 `protobuf:"varint,4,opt,name=producer,proto3" json:"producer,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Producers     uint32                 `protobuf:"varint,6,opt,name=producers,proto3" json:"producers,omitempty"` // how many the edge has
+	Types         uint64                 `protobuf:"fixed64,7,opt,name=types,proto3" json:"types,omitempty"`        // of streaming: a fingerprint of its rows' types
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,6 +190,13 @@ func (x *Channel) GetAttempt() uint32 {
 func (x *Channel) GetProducers() uint32 {
 	if x != nil {
 		return x.Producers
+	}
+	return 0
+}
+
+func (x *Channel) GetTypes() uint64 {
+	if x != nil {
+		return x.Types
 	}
 	return 0
 }
@@ -816,14 +824,15 @@ const file_shuffle_proto_rawDesc = "" +
 	"\x04mode\x18\x03 \x01(\tR\x04mode\x12\x14\n" +
 	"\x05nodes\x18\x04 \x03(\tR\x05nodes\x12\x1c\n" +
 	"\tproducers\x18\x05 \x03(\rR\tproducers\x12\x1c\n" +
-	"\tconsumers\x18\x06 \x03(\rR\tconsumers\"\xa1\x01\n" +
+	"\tconsumers\x18\x06 \x03(\rR\tconsumers\"\xb7\x01\n" +
 	"\aChannel\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04edge\x18\x02 \x01(\rR\x04edge\x12\x1c\n" +
 	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x1a\n" +
 	"\bproducer\x18\x04 \x01(\rR\bproducer\x12\x18\n" +
 	"\aattempt\x18\x05 \x01(\rR\aattempt\x12\x1c\n" +
-	"\tproducers\x18\x06 \x01(\rR\tproducers\"\x87\x01\n" +
+	"\tproducers\x18\x06 \x01(\rR\tproducers\x12\x14\n" +
+	"\x05types\x18\a \x01(\x06R\x05types\"\x87\x01\n" +
 	"\x03Ref\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x16\n" +
 	"\x06holder\x18\x02 \x01(\tR\x06holder\x12\x16\n" +
