@@ -128,6 +128,42 @@ func TestKeptBetweenRegions(t *testing.T) {
 	}
 }
 
+// Of what a query that starts again keeps, nodes know what none of its tasks reads: what a stage has read that is kept itself.
+func TestSpareOutputs(t *testing.T) {
+	o := newOracle(t)
+	sql := "SELECT k, count(*) FROM big WHERE id > (SELECT avg(id) FROM big) GROUP BY k"
+	c := cluster(t, Config{Nodes: 4, CPUs: 1, Memory: 256 << 20})
+	attempts, spare, unread := 0, 0, 0
+	headOf(c).submitted = func(r *run) {
+		if attempts++; attempts == 2 {
+			for _, n := range c.Embedded().Nodes {
+				spare += n.sql.shuffle.Stats().Spare
+			}
+			return
+		}
+		for _, k := range r.tasks {
+			s := r.query.plan.Stages[k.stage]
+			if s.Tasks > 1 || s.Outputs[0].To == nil { // not the one that adds up
+				continue
+			}
+			require.Eventually(t, func() bool { return k.task.State() == actors.TaskSucceeded }, time.Minute, time.Millisecond)
+			if e := c.Embedded(); k.node == e.Nodes[3].ID() {
+				e.Nodes[2], e.Nodes[3] = e.Nodes[3], e.Nodes[2]
+			}
+			unread = 3 // of four that scan for it
+			lose(t, c)
+			return
+		}
+	}
+	want := o.answer(t, sql)
+	got, stats := query(t, c, sql, Options{Tables: o.tables, Shuffle: "object-store", Distribute: "always", ReplicateBytes: bytesOf(0), BroadcastBytes: bytesOf(0)})
+	requireSame(t, want, got, false, sql)
+	require.Equal(t, 1, stats.Restarts)
+	require.Equal(t, 3, unread)
+	require.Equal(t, unread, spare)
+	requireEmpty(t, c)
+}
+
 // A query that takes over has the place of the one before, whoever waits: it may be the only one that runs at once.
 func TestTakeOverNeedsNoPlace(t *testing.T) {
 	o := newOracle(t)

@@ -68,6 +68,7 @@ type Stats struct {
 	Files    int   // of disk mode, or parked rows of streaming
 	Jobs     int   // with anything here
 	Kept     int   // outputs that are kept whole beyond their reading
+	Spare    int   // of these, those that no task of their job reads; see Service.Spare
 	Spilled  int64 // bytes that exchanges wrote to files, ever
 	Stalls   int64 // times that a job stood still, ever; see Config.StallAfter
 }

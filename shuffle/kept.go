@@ -24,7 +24,7 @@ type kept struct {
 	file  *spillFile         // of mode disk, else nil
 	refs  [][]*shufflepb.Ref // by partition; the first list for all of a broadcast
 	toAll bool
-	whole bool  // its writer came to its end while every reader wanted all
+	whole bool  // its writer came to its end, and no rows were left out because nobody wanted them
 	given bool  // it is not kept any more
 	read  int64 // bytes that readers have given back
 	spare bool  // nobody reads it, unless its job is followed by another one

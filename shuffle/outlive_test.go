@@ -18,12 +18,15 @@ import (
 )
 
 // A producer that keeps what it stores goes on when a reader fails, or a node dies that has one, before the first row or
-// later: its other readers get all, and what it keeps is whole.
+// later: its other readers get all, and what it keeps is whole. So it is when rows go to all readers and only one has enough.
 func TestKeptOutlivesReaders(t *testing.T) {
 	const lost = 1 // the partition, on the last of three nodes
 	for _, mode := range storingModes {
-		for _, how := range []string{"failed", "failed later", "dead", "dead later"} {
+		for _, how := range []string{"failed", "failed later", "dead", "dead later", "left"} {
 			for _, route := range []Route{{Kind: ByColumn}, {Kind: ToAll}} {
+				if how == "left" && route.Kind != ToAll {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s, %s, %d", mode, how, route.Kind), func(t *testing.T) {
 					c := newCluster(t, 3, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
 					j := c.job()
@@ -32,7 +35,9 @@ func TestKeptOutlivesReaders(t *testing.T) {
 					require.NoError(t, err)
 					dead := how == "dead" || how == "dead later"
 					lose := func() {
-						if in.Abort(errors.New("it broke")); dead {
+						if how == "left" {
+							in.Close()
+						} else if in.Abort(errors.New("it broke")); dead {
 							require.NoError(t, c.nodes[2].Close())
 						}
 					}
@@ -44,7 +49,7 @@ func TestKeptOutlivesReaders(t *testing.T) {
 					for _, p := range []int{0, 2} {
 						readers.Go(func() { errs[p] = c.consume(context.Background(), e, workload{}, p, o) })
 					}
-					if how == "failed" || how == "dead" {
+					if how == "failed" || how == "dead" || how == "left" {
 						lose()
 					}
 					w := workload{mode: mode, partitions: 3, route: route}

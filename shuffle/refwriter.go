@@ -247,10 +247,16 @@ func (r *refWriter) full() bool {
 	return r.gone == len(r.lanes)
 }
 
-// allWanted says that no reader has left with enough.
-func (r *refWriter) allWanted() bool {
+// allWanted says that no rows were left out because a reader had left with enough.
+func (r *refWriter) allWanted(route Route) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	switch route.Kind {
+	case ToAll:
+		return r.gone < len(r.lanes)
+	case To:
+		return !r.lanes[route.Partition].closed
+	}
 	return r.gone == 0
 }
 

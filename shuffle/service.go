@@ -216,9 +216,14 @@ func (s *Service) Stats() Stats {
 		st.Writers += len(j.writers)
 		st.Files += len(j.files)
 		for _, k := range j.kept {
-			if k.isWhole() {
+			k.mu.Lock()
+			if k.whole {
 				st.Kept++
+				if k.spare {
+					st.Spare++
+				}
 			}
+			k.mu.Unlock()
 		}
 		j.mu.Unlock()
 	}
