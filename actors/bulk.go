@@ -72,6 +72,9 @@ func (n *Node) Stream(ctx context.Context, id NodeID, service string) (net.Conn,
 }
 
 func dialBulk(ctx context.Context, address, service string, t *trust.Trust) (net.Conn, error) {
+	if err := staysHere(address, t); err != nil {
+		return nil, err
+	}
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -284,10 +287,11 @@ func (l *bulkListener) admit(conn net.Conn) (_ net.Conn, first byte, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := io.ReadFull(secret, b[:]); err != nil {
+	var inside [1]byte
+	if _, err := io.ReadFull(secret, inside[:]); err != nil {
 		return nil, 0, err
 	}
-	return secret, b[0], nil
+	return secret, inside[0], nil
 }
 
 // turnAway says why, and reads on for a moment: what lies unread when a connection is closed can take the words with it.

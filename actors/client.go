@@ -19,8 +19,8 @@ import (
 
 // newClient gives a connection that is opened when it is first used. Without a token it stays on this machine.
 func newClient(address string, t *trust.Trust) (*grpc.ClientConn, error) {
-	if host, _, err := net.SplitHostPort(address); t == nil && err == nil && !isLoopback(host) {
-		return nil, notTrusted(address, trust.ErrWanted)
+	if err := staysHere(address, t); err != nil {
+		return nil, err
 	}
 	return grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(t.Credentials()),
@@ -33,6 +33,15 @@ func newClient(address string, t *trust.Trust) (*grpc.ClientConn, error) {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
 	)
+}
+
+// staysHere refuses an address of another machine where there is no token.
+func staysHere(address string, t *trust.Trust) error {
+	host, port, err := net.SplitHostPort(address)
+	if t != nil || err != nil || host == "" || isLoopback(host) { // to dial no host is to dial this one
+		return nil
+	}
+	return fmt.Errorf("%w: %s is not 127.0.0.1:%s, and without a token no other is reached; set the head's, in MANTA_TOKEN", ErrToken, address, port)
 }
 
 // Dial connects a client to the head at the address: with a token by TLS, without one plainly, and only on this machine. It
@@ -57,10 +66,15 @@ func Dial(ctx context.Context, address, token string) (*grpc.ClientConn, error) 
 	return conn, nil
 }
 
+// refusalWithin is how long who refuses a connection has to say why. Who is silent is not waited for a second time.
+const refusalWithin = 500 * time.Millisecond
+
 // because gives an RPC's error in this package's words. All that gRPC tells of a connection that the other end refused is that there is
 // none: another one shows why.
 func because(ctx context.Context, address string, t *trust.Trust, err error) error {
 	if status.Code(err) == codes.Unavailable {
+		ctx, cancel := context.WithTimeout(ctx, refusalWithin)
+		defer cancel()
 		conn, why := dialBulk(ctx, address, "", t)
 		if conn != nil {
 			_ = conn.Close()

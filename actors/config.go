@@ -21,7 +21,7 @@ import (
 // with a temporary data directory.
 type Config struct {
 	// Listen is the host:port of the gRPC server. Port 0 takes a free one. Default
-	// 127.0.0.1:0. An address that is not loopback needs a Token of at least 32 bytes.
+	// 127.0.0.1:0. An address that is not loopback needs a Token, of at least 32 bytes.
 	// For an unspecified one (0.0.0.0) others are told the address of the interface towards Head.
 	Listen string
 	// Head is the address of the cluster's head. "" makes this node the head.
@@ -165,7 +165,7 @@ func (c *Config) storeConfig() objectstore.Config {
 }
 
 func isLoopback(host string) bool {
-	if host == "localhost" {
+	if strings.EqualFold(host, "localhost") {
 		return true
 	}
 	ip := net.ParseIP(host)

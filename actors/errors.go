@@ -41,7 +41,7 @@ var (
 	ErrHeadLost = errors.New("actors: head is lost")
 	// ErrUnreachable: nothing answers at the address.
 	ErrUnreachable = errors.New("actors: nobody answers")
-	// ErrToken: the other side has another token.
+	// ErrToken: the other side has another token, or one of the two has none.
 	ErrToken = errors.New("actors: wrong token")
 	// ErrVersion: the other side has another version.
 	ErrVersion = errors.New("actors: another version")

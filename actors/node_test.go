@@ -31,7 +31,7 @@ func TestStartRefused(t *testing.T) {
 		{"port in use", func(cfg *Config) { cfg.Listen = c.head.Address() }, ErrListen, "the port is in use"},
 		{"open to all", func(c *Config) { c.Listen = "0.0.0.0:0"; c.Token = "" }, nil, "set the head's token"},
 		{"open to all who guess", func(c *Config) { c.Listen = "0.0.0.0:0" }, nil, "a token of 6 characters can be guessed"},
-		{"elsewhere", func(c *Config) { c.Head = "192.0.2.1:7070"; c.Token = "" }, ErrToken, "192.0.2.1:7070: the cluster wants a token"},
+		{"elsewhere", func(c *Config) { c.Head = "192.0.2.1:7070"; c.Token = "" }, ErrToken, "192.0.2.1:7070 is not 127.0.0.1:7070, and without a token"},
 		{"bad address", func(c *Config) { c.Listen = "7070" }, nil, "is not host:port"},
 		{"bad port", func(c *Config) { c.Listen = "127.0.0.1:70707" }, nil, "no valid port"},
 		{"bad head", func(c *Config) { c.Head = "somewhere" }, nil, "is not host:port"},

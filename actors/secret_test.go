@@ -220,7 +220,7 @@ func TestTokenErrors(t *testing.T) {
 		{"another token", secret.Address(), "guess", ErrToken, "wrong token for " + secret.Address() + ": the token is not the cluster's"},
 		{"no token", secret.Address(), "", ErrToken, "wrong token for " + secret.Address() + ": the cluster wants a token"},
 		{"a token too many", plain.Address(), "guess", ErrToken, "wrong token for " + plain.Address() + ": the cluster has no token"},
-		{"no token for another machine", "192.0.2.1:7070", "", ErrToken, "wrong token for 192.0.2.1:7070: the cluster wants a token"},
+		{"no token for another machine", "192.0.2.1:7070", "", ErrToken, "wrong token: 192.0.2.1:7070 is not 127.0.0.1:7070, and without a token no other is reached"},
 		{"something else", foreign.Addr().String(), "guess", ErrNotHead, "something else than Manta is at " + foreign.Addr().String()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -272,9 +272,29 @@ func TestHeadMakesToken(t *testing.T) {
 	require.Equal(t, token, n.Config().Token)
 	require.NoError(t, n.Close())
 
+	require.NoError(t, os.Chmod(file, 0o640))
+	_, err = head()
+	require.ErrorContains(t, err, "others may read "+file)
+	require.NoError(t, os.Chmod(file, 0o600))
+
 	require.NoError(t, os.WriteFile(file, []byte("short\n"), 0o600))
 	_, err = head()
 	require.ErrorContains(t, err, "remove the file")
+
+	// What somebody has prepared for the token to be written to is not written to.
+	require.NoError(t, os.Remove(file))
+	trap := filepath.Join(t.TempDir(), "trap")
+	require.NoError(t, os.WriteFile(trap, nil, 0o666))
+	require.NoError(t, os.Symlink(trap, file+".part"))
+	n, err = head()
+	require.NoError(t, err)
+	require.NoError(t, n.Close())
+	info, err = os.Lstat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	text, err = os.ReadFile(trap)
+	require.NoError(t, err)
+	require.Empty(t, text)
 
 	local, err := Start(testContext(t), Config{DataDir: dir, CPUs: 1, InProcess: NewHub()})
 	require.NoError(t, err)

@@ -36,21 +36,36 @@ func (n *Node) TokenFile() string { return n.tokenFile }
 
 // tokenOf reads the token in a file, or makes both. The data directory is this process's alone.
 func tokenOf(file string) (string, error) {
+	switch info, err := os.Stat(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		token := trust.NewToken()
+		return token, writeSecret(file, token+"\n")
+	case err != nil:
+		return "", err
+	case info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("others may read %s: chmod 600 it, or remove it to have another one made", file)
+	}
 	text, err := os.ReadFile(file)
-	switch {
-	case err == nil:
-		token := strings.TrimSpace(string(text))
-		if len(token) < trust.MinToken {
-			return "", fmt.Errorf("what is in %s is none; remove the file to have another one made", file)
-		}
-		return token, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
+	token := strings.TrimSpace(string(text))
+	if err == nil && len(token) < trust.MinToken {
+		err = fmt.Errorf("what is in %s is none; remove the file to have another one made", file)
 	}
-	token := trust.NewToken()
-	part := file + ".part" // a crash leaves no half of a token
-	if err := os.WriteFile(part, []byte(token+"\n"), 0o600); err != nil {
-		return "", err
+	return token, err
+}
+
+// writeSecret makes a file for its user alone, whole or not at all.
+func writeSecret(file, text string) error {
+	part := file + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return token, os.Rename(part, file)
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, file)
 }

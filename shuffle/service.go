@@ -151,13 +151,17 @@ func (s *Service) NodeDead(node actors.NodeID, reason string) {
 	err := fmt.Errorf("shuffle: node %s: %w (%s)", node, actors.ErrNodeDead, reason)
 	s.mu.Lock()
 	s.dead[node] = reason
+	var broken []*wire
 	for w, from := range s.wires {
 		if from == node {
-			w.close()
+			broken = append(broken, w)
 		}
 	}
 	l := s.links[node]
 	s.mu.Unlock()
+	for _, w := range broken {
+		w.close()
+	}
 	if l != nil {
 		l.fail(err)
 	}

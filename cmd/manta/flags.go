@@ -84,8 +84,14 @@ func (f *clusterFlags) addHead(flags *pflag.FlagSet) {
 	f.addToken(flags)
 }
 
+// addToken adds --token. Its default is no matter for a help text.
+func addToken(flags *pflag.FlagSet, token *string) {
+	flags.StringVar(token, "token", os.Getenv("MANTA_TOKEN"), tokenUsage)
+	flags.Lookup("token").DefValue = ""
+}
+
 func (f *clusterFlags) addToken(flags *pflag.FlagSet) {
-	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), tokenUsage)
+	addToken(flags, &f.token)
 }
 
 // addEmbedded adds the flags of the cluster that is started when there is no head.

@@ -29,7 +29,7 @@ func (f *nodeFlags) add(c *cobra.Command, listen string) {
 	flags.IntVar(&f.cpus, "cpus", 0, "slots (default: the machine's CPUs)")
 	flags.Var(&f.memory, "memory", "memory the node may use (default 4 GiB)")
 	flags.Var(&f.maxSpill, "max-spill", maxSpillUsage)
-	flags.StringVar(&f.token, "token", os.Getenv("MANTA_TOKEN"), tokenUsage)
+	addToken(flags, &f.token)
 	flags.StringSliceVar(&f.labels, "labels", nil, "labels of the node: k=v,k=v")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log what the node does")
 }
@@ -119,8 +119,11 @@ func serve(ctx context.Context, config planner.NodeConfig) error {
 		role = "head"
 	}
 	fmt.Printf("manta %s %s ready at %s\n", role, node.ID(), node.Address())
-	if file := node.TokenFile(); file != "" {
+	switch file := node.TokenFile(); {
+	case file != "":
 		fmt.Printf("its token is in %s: workers and clients need it in MANTA_TOKEN\n", file)
+	case config.Head == "" && config.Token != "":
+		fmt.Println("its token is the one in MANTA_TOKEN or --token")
 	}
 	select {
 	case <-ctx.Done():

@@ -17,7 +17,11 @@
 //
 // [Trust.Server] and [Trust.Client] take over a connection; deadlines that the caller has set bound the handshake. What they return
 // differs from a tls.Conn in that it writes several records with one call to the system, that CloseWrite waits as any write
-// does, and that Close waits for nobody: it says goodbye if that can be done at once.
+// does, and that Close hardly waits: it says goodbye if that can be done within 10 ms.
+//
+// What a TCP connection does not promise, this one does not either: its end can be forged by who is in between, so the end of
+// what matters must be said in so many words. And who closes it with something unread, be it the other end's goodbye, may take what it
+// wrote last with it; read to the end first.
 //
 // Who speaks plainly where TLS is spoken, or the reverse, is answered by [Refusal] in plain text. It cannot begin TLS, HTTP/2 or the
 // answer to a preface, so that the other end can say what is wrong.

@@ -111,7 +111,7 @@ func derive(token string) (*Trust, error) {
 		RootCAs:      pool, ServerName: name,
 		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		NextProtos:             []string{"h2"},
-		SessionTicketsDisabled: true, // connections live long
+		SessionTicketsDisabled: true,
 		// Small records at first are for browsers, which show the beginning of what they have not read to its end.
 		DynamicRecordSizingDisabled: true,
 	}
@@ -205,6 +205,9 @@ func classify(err error) error {
 			return ErrOther
 		}
 		return ErrForeign
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
+		return ErrForeign // a holder of any token shows its certificate before it finds fault
 	}
 	return err
 }

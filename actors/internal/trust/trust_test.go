@@ -109,6 +109,10 @@ func TestClientRefuses(t *testing.T) {
 	defer web.Close()
 	https.StartTLS()
 	defer https.Close()
+	old := httptest.NewUnstartedServer(ok)
+	old.Config.ErrorLog, old.TLS = https.Config.ErrorLog, &tls.Config{MaxVersion: tls.VersionTLS12}
+	old.StartTLS()
+	defer old.Close()
 	dial := func(s *httptest.Server) net.Conn {
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		require.NoError(t, err)
@@ -120,6 +124,8 @@ func TestClientRefuses(t *testing.T) {
 	_, err := mine.Client(dial(web))
 	require.ErrorIs(t, err, ErrForeign)
 	_, err = mine.Client(dial(https))
+	require.ErrorIs(t, err, ErrForeign)
+	_, err = mine.Client(dial(old))
 	require.ErrorIs(t, err, ErrForeign)
 
 	client, server := tcp(t)
