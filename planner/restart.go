@@ -32,6 +32,9 @@ func (r *run) again(ctx context.Context, err error) (*attempt, error) {
 		r.asWritten = err
 		return &attempt{}, nil
 	}
+	if errors.Is(err, actors.ErrJobStopped) { // while others of its tasks went on, perhaps
+		return nil, err
+	}
 	lost := r.lostNodes(ctx, err)
 	switch {
 	case r.asWritten != nil && !dataError.MatchString(err.Error()) && len(lost) == 0 && ctx.Err() == nil:

@@ -121,8 +121,8 @@ func (r *run) try(ctx context.Context) (next *attempt, err error) {
 	}
 	var failed error
 	defer func() {
-		if ctx.Err() != nil && errors.Is(failed, context.Canceled) {
-			failed = clientLeft{}
+		if ctx.Err() != nil && failed != nil && severity(failed) != ofItsOwn {
+			failed = clientLeft{} // whatever else the attempt had lost
 		}
 		r.job.Finish(failed)
 		r.cancel(nil)
@@ -148,7 +148,7 @@ func (r *run) begin(ctx context.Context, after *actors.Job) (*attempt, error) {
 	a := &attempt{cancel: cancel}
 	s := &survivors{
 		node: r.service.node, cancel: cancel,
-		again: func() bool { return ctx.Err() == nil && !r.out.opened.Load() && len(r.lost) < maxRestarts },
+		mayRestart: func() bool { return ctx.Err() == nil && !r.out.opened.Load() && len(r.lost) < maxRestarts },
 	}
 	a.survivors = s
 	spec := actors.JobSpec{Name: r.jobName(), After: after, Grace: jobGrace, NodeLost: func(err error) { go s.fail(err) }}
@@ -338,40 +338,52 @@ func (t *stageTask) wait(ctx context.Context) (*wire.TaskStats, error) {
 }
 
 // firstFailure is the error that tells most of why a query failed: what happened
-// in a task, rather than what others saw of it.
+// in a task, rather than what others saw of it. That the job was stopped comes
+// before all: who did so wants no more of the query.
 func (r *run) firstFailure(err error) error {
-	best, rank := err, 0
-	if err != nil {
-		rank = severity(err)
+	best := err
+	worse := func(err error) {
+		if err != nil && (best == nil || severity(err) > severity(best)) {
+			best = err
+		}
 	}
 	for _, t := range r.tasks {
-		if t.err == nil {
-			continue
-		}
-		if s := severity(t.err); best == nil || s > rank {
-			best, rank = t.err, s
-		}
+		worse(t.err)
 	}
-	if cause := context.Cause(r.job.Context()); best != nil && cause != nil && severity(cause) > rank {
-		best = cause
+	if best == nil {
+		return nil
 	}
+	cause := context.Cause(r.job.Context())
+	if errors.Is(cause, actors.ErrJobStopped) {
+		return cause
+	}
+	worse(cause)
+	worse(r.survivors.why())
 	return best
 }
 
-// ofItsOwn is the severity of an error that no other one has led to.
-const ofItsOwn = 4
+// Severities of errors: consequences of an end below its causes.
+const (
+	ended     = iota + 1
+	cancelled // because of another one, or by the client
+	echo      // what others saw of one
+	lostTouch // of two nodes; one of them may be dead
+	ofItsOwn  // no other one has led to it
+	nodeDead
+)
 
-// severity ranks errors: consequences of an end below its causes.
 func severity(err error) int {
 	switch {
 	case errors.Is(err, actors.ErrNodeDead):
-		return 5
+		return nodeDead
 	case errors.Is(err, actors.ErrJobEnded), errors.Is(err, shuffle.ErrJobEnded), errors.Is(err, shuffle.ErrClosed):
-		return 1
+		return ended
 	case errors.Is(err, context.Canceled):
-		return 2
-	case errors.Is(err, shuffle.ErrProducer), errors.Is(err, shuffle.ErrReader), errors.Is(err, shuffle.ErrPeer):
-		return 3
+		return cancelled
+	case errors.Is(err, shuffle.ErrPeer):
+		return lostTouch
+	case errors.Is(err, shuffle.ErrProducer), errors.Is(err, shuffle.ErrReader):
+		return echo
 	}
 	return ofItsOwn
 }

@@ -17,7 +17,8 @@ import (
 type survivors struct {
 	node   *actors.Node
 	cancel func(error) // of the attempt
-	again  func() bool // whether the query may start again
+	// mayRestart says whether another attempt may follow.
+	mayRestart func() bool
 
 	mu    sync.Mutex
 	graph *graph     // guarded by mu, like all below, and what tasks say of their end; nil: nothing would be handed over
@@ -52,6 +53,7 @@ func (s *survivors) ended(t *stageTask, stats *wire.TaskStats, err error) {
 	defer s.mu.Unlock()
 	t.ended, t.stats, t.err = true, stats, err
 	switch {
+	case t.cancelled: // on its own, and nobody waits for it
 	case err != nil:
 		s.failed(err)
 	case s.lost != nil:
@@ -81,6 +83,13 @@ func (s *survivors) failed(err error) {
 	}
 }
 
+// why says why the attempt cannot succeed, if that is because a node or the touch between two was lost.
+func (s *survivors) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
 // stop ends the attempt; without an error, when its tasks have ended.
 func (s *survivors) stop(err error) {
 	s.mu.Lock()
@@ -107,12 +116,14 @@ func (s *survivors) settle() {
 	if s.over {
 		return
 	}
+	// A node that is silent may come back, so its tasks may go on, and what it keeps counts. But the next attempt is not begun
+	// with it, unless it has come back by then: see left.
 	dead := s.dead()
 	kept := s.stored(func(n actors.NodeID) bool { return !dead[n] })
 	goOn := regions.GoOn(s.graph.plan, func(o regions.Output) bool { _, ok := kept[o]; return ok }, func(t regions.Task) regions.State {
 		return s.state(t, dead)
 	})
-	if len(goOn) == 0 || !s.again() {
+	if len(goOn) == 0 || !s.mayRestart() {
 		s.end(s.lost)
 		return
 	}
@@ -142,7 +153,7 @@ func (s *survivors) state(key regions.Task, dead map[actors.NodeID]bool) regions
 	return regions.Running
 }
 
-// dead are the nodes of tasks that are. One that is silent may come back.
+// dead are the nodes of tasks that are.
 func (s *survivors) dead() map[actors.NodeID]bool {
 	dead := map[actors.NodeID]bool{}
 	for _, t := range s.tasks {

@@ -3,6 +3,8 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"manta/actors"
+	"manta/shuffle"
 )
 
 // gate holds tasks at their start until it opens, or they are cancelled, and counts how often each ran.
@@ -112,7 +115,7 @@ func TestWhileTasksGoOn(t *testing.T) {
 	o := newOracle(t)
 	options := Options{Tables: o.tables, Shuffle: "disk", ReplicateBytes: bytesOf(0)}
 	want := o.answer(t, groups)
-	start := func(t *testing.T, then func(c *Client, r *run, g *gate)) (*Client, *gate) {
+	start := func(t *testing.T, lose func(*testing.T, *Client, *run), then func(c *Client, r *run, g *gate)) (*Client, *gate) {
 		c := cluster(t, Config{Nodes: 4, CPUs: 1, Memory: 256 << 20})
 		g := gated(c, func(stage, _ int) bool { return stage == 0 })
 		first := true
@@ -121,14 +124,40 @@ func TestWhileTasksGoOn(t *testing.T) {
 				return
 			}
 			first = false
-			lose(t, c)
+			lose(t, c, r)
 			standing(t, r)
 			then(c, r, g)
 		}
 		return c, g
 	}
+	one := func(t *testing.T, c *Client, _ *run) { lose(t, c) }
+	touch := func(_ *testing.T, _ *Client, r *run) {
+		r.survivors.fail(fmt.Errorf("%w: for a moment", shuffle.ErrPeer))
+	}
+	listed := func(t *testing.T, c *Client, text string) {
+		require.Eventually(t, func() bool {
+			jobs, err := c.Jobs(context.Background())
+			return err == nil && len(jobs) == 1 && jobs[0].State == actors.JobStopped && strings.Contains(jobs[0].Error, text)
+		}, time.Minute, 10*time.Millisecond)
+	}
+	t.Run("two nodes had lost touch", func(t *testing.T) {
+		c, _ := start(t, touch, func(_ *Client, _ *run, g *gate) { close(g.open) })
+		got, stats := query(t, c, groups, options)
+		requireSame(t, want, got, false, groups)
+		require.Equal(t, 1, stats.Restarts)
+		require.Equal(t, 4, stats.TasksKept)
+		requireEmpty(t, c)
+	})
+	t.Run("the job is stopped", func(t *testing.T) {
+		c, _ := start(t, one, func(c *Client, r *run, _ *gate) {
+			require.NoError(t, c.StopJob(context.Background(), r.job.ID(), "enough of it"))
+		})
+		require.ErrorContains(t, fails(c, groups, options), "enough of it")
+		requireEmpty(t, c)
+		listed(t, c, "enough of it")
+	})
 	t.Run("a second node is lost", func(t *testing.T) {
-		c, _ := start(t, func(c *Client, _ *run, g *gate) {
+		c, _ := start(t, one, func(c *Client, _ *run, g *gate) {
 			lose(t, c)
 			close(g.open)
 		})
@@ -139,7 +168,7 @@ func TestWhileTasksGoOn(t *testing.T) {
 		requireEmpty(t, c)
 	})
 	t.Run("all others are lost", func(t *testing.T) {
-		c, _ := start(t, func(c *Client, _ *run, g *gate) {
+		c, _ := start(t, one, func(c *Client, _ *run, g *gate) {
 			lose(t, c)
 			lose(t, c)
 			close(g.open)
@@ -150,7 +179,7 @@ func TestWhileTasksGoOn(t *testing.T) {
 		requireEmpty(t, c)
 	})
 	t.Run("one fails", func(t *testing.T) {
-		c, _ := start(t, func(_ *Client, r *run, g *gate) {
+		c, _ := start(t, one, func(_ *Client, r *run, g *gate) {
 			r.survivors.fail(errors.New("it broke here"))
 			for _, k := range r.tasks { // nobody waits for what the gate holds
 				require.Eventually(t, func() bool { return over(k) }, time.Minute, time.Millisecond)
@@ -165,7 +194,7 @@ func TestWhileTasksGoOn(t *testing.T) {
 	})
 	t.Run("the client goes", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		c, _ := start(t, func(*Client, *run, *gate) { cancel() })
+		c, _ := start(t, one, func(*Client, *run, *gate) { cancel() })
 		r, err := c.Query(ctx, groups, options)
 		if err == nil {
 			for r.Next() {
@@ -175,6 +204,7 @@ func TestWhileTasksGoOn(t *testing.T) {
 		}
 		require.ErrorIs(t, err, context.Canceled)
 		requireEmpty(t, c)
+		listed(t, c, "the client left")
 	})
 }
 

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -15,7 +16,8 @@ var failureKinds = []struct {
 	letter byte
 	err    error
 }{
-	{'e', ErrJobEnded}, {'p', ErrProducer}, {'c', ErrPeer}, {'d', actors.ErrNodeDead}, {'b', ErrEdge}, {'x', ErrCorrupt}, {'t', ErrConcat},
+	{'e', ErrJobEnded}, {'p', ErrProducer}, {'r', ErrReader}, {'c', ErrPeer}, {'d', actors.ErrNodeDead}, {'k', context.Canceled},
+	{'b', ErrEdge}, {'x', ErrCorrupt}, {'t', ErrConcat},
 }
 
 // farError is an error of another node: its text, and which of ours it is.

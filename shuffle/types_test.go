@@ -51,6 +51,10 @@ func TestFailureKeepsItsKind(t *testing.T) {
 	require.ErrorIs(t, got, actors.ErrNodeDead)
 	require.False(t, errors.Is(got, ErrPeer))
 	require.Equal(t, err.Error(), got.Error())
+	for _, kind := range failureKinds {
+		require.ErrorIs(t, decodeFailure(encodeFailure(fmt.Errorf("here: %w", kind.err))), kind.err)
+	}
+	require.ErrorIs(t, decodeFailure(encodeFailure(fmt.Errorf("%w: %w", ErrReader, context.Canceled))), context.Canceled)
 	long := encodeFailure(errors.New(strings.Repeat("x", 1<<20)))
 	require.Less(t, len(long), failureText+100)
 	require.NotPanics(t, func() { _ = decodeFailure(nil).Error() })
