@@ -44,45 +44,67 @@ func GoOn(p *Plan, kept func(Output) bool, state func(Task) State) map[Task]bool
 // writer is the task that writes an output.
 func (p *Plan) writer(o Output) Task { return Task{p.Edges[o.Edge].From, o.Task} }
 
-// withoutInput takes those out of a set of tasks that read one that is gone, or runs and is not in the set.
+// withoutInput takes those out of a set of tasks that read one that is gone, or runs and is not in the set. The tasks of a
+// stage read the same, so none of them is left then.
 func (p *Plan) withoutInput(can map[Task]bool, state func(Task) State) {
+	lacks := make([]bool, len(p.Stages))
 	for again := true; again; {
 		again = false
-		for t := range can {
-			for i := range p.Edges {
-				e := &p.Edges[i]
-				for w := range p.Stages[e.From].Tasks {
-					writer := Task{e.From, w}
-					if e.To == t.Stage && e.Writes(w) && state(writer) != Ended && state(writer) != Lost && !can[writer] {
-						delete(can, t)
-						again = true
-					}
-				}
+		for i := range p.Edges {
+			e := &p.Edges[i]
+			if e.To == Result || lacks[e.To] || !p.lacking(e, can, state) {
+				continue
+			}
+			lacks[e.To], again = true, true
+			for t := range p.Stages[e.To].Tasks {
+				delete(can, Task{e.To, t})
 			}
 		}
 	}
 }
 
+// lacking says that rows of an edge may never come.
+func (p *Plan) lacking(e *Edge, can map[Task]bool, state func(Task) State) bool {
+	for w := range p.Stages[e.From].Tasks {
+		writer := Task{e.From, w}
+		if !e.Writes(w) || can[writer] {
+			continue
+		}
+		if s := state(writer); s != Ended && s != Lost {
+			return true
+		}
+	}
+	return false
+}
+
 // wanted are those in a set of tasks of which an output is served, and those that these read.
 func (p *Plan) wanted(can map[Task]bool, d *Decision) map[Task]bool {
 	out := map[Task]bool{}
-	var todo []Task
+	reads := make([]bool, len(p.Stages)) // those whose inputs are wanted
+	var todo []int
 	add := func(t Task) {
-		if can[t] && !out[t] {
-			out[t] = true
-			todo = append(todo, t)
+		if !can[t] {
+			return
+		}
+		out[t] = true
+		if !reads[t.Stage] {
+			reads[t.Stage] = true
+			todo = append(todo, t.Stage)
 		}
 	}
 	for _, o := range d.Serve {
 		add(p.writer(o))
 	}
 	for len(todo) > 0 {
-		t := todo[len(todo)-1]
+		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for i := range p.Edges {
 			e := &p.Edges[i]
+			if e.To != s {
+				continue
+			}
 			for w := range p.Stages[e.From].Tasks {
-				if e.To == t.Stage && e.Writes(w) {
+				if e.Writes(w) {
 					add(Task{e.From, w})
 				}
 			}

@@ -49,8 +49,10 @@ func (p *Plan) Tasks() (n int) {
 
 // Decide says what runs again, given which outputs of stored edges are kept.
 func Decide(p *Plan, kept func(Output) bool) *Decision {
-	d := &decider{plan: p, kept: kept, changed: map[Task]bool{}}
-	d.run = map[Task]bool{}
+	d := &decider{
+		plan: p, kept: kept, run: map[Task]bool{}, changed: map[Task]bool{},
+		anew: make([]bool, len(p.Edges)), all: make([]bool, len(p.Stages)), others: make([]bool, len(p.Stages)),
+	}
 	for i := range p.Edges {
 		if p.Edges[i].To == Result {
 			d.readAnew(i)
@@ -71,6 +73,10 @@ type decider struct {
 	run     map[Task]bool
 	changed map[Task]bool // of run: those whose rows may be others than before
 	todo    []Task
+
+	// What was done already, since a stage's tasks have the same inputs and the same readers:
+	anew        []bool // by edge: it is read from its beginning
+	all, others []bool // by stage: all of its tasks run; and their rows may be others
 }
 
 // again adds a task to those that run.
@@ -101,20 +107,32 @@ func (d *decider) follow(t Task) {
 		if e.From != t.Stage || !e.Writes(t.Index) || e.To == Result {
 			continue
 		}
-		for r := range d.plan.Stages[e.To].Tasks {
-			reader := Task{e.To, r}
-			switch {
-			case d.changed[t]:
-				d.change(reader)
-			case !e.Stored:
-				d.again(reader)
-			}
+		switch {
+		case d.changed[t]:
+			d.each(e.To, d.others, d.change)
+		case !e.Stored:
+			d.each(e.To, d.all, d.again)
 		}
+	}
+}
+
+// each does something for all tasks of a stage, once.
+func (d *decider) each(stage int, done []bool, do func(Task)) {
+	if done[stage] {
+		return
+	}
+	done[stage] = true
+	for i := range d.plan.Stages[stage].Tasks {
+		do(Task{stage, i})
 	}
 }
 
 // readAnew has an edge be read from its beginning.
 func (d *decider) readAnew(edge int) {
+	if d.anew[edge] {
+		return
+	}
+	d.anew[edge] = true
 	e := &d.plan.Edges[edge]
 	for w := range d.plan.Stages[e.From].Tasks {
 		if e.Writes(w) && !d.isKept(edge, w) {
