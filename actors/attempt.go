@@ -274,6 +274,19 @@ func (a *attempt) yield(ctx context.Context, wait func() error) (err error) {
 	return wait()
 }
 
+// leave is a yield without an end.
+func (a *attempt) leave() {
+	if a.slot == "" || a.worker {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waits++; a.waits == 1 {
+		a.rt.n.runner.slots.yield(a.slot)
+		a.tell(true)
+	}
+}
+
 // tell tells the head whether the task waits. A gang's tasks do little else, and are placed as if they did.
 func (a *attempt) tell(waits bool) {
 	if a.m.Spec.Opt.Gang == 0 {

@@ -160,6 +160,29 @@ func TestYieldCancelled(t *testing.T) {
 	job.Finish(nil)
 }
 
+// A task that has left its slot ends though another one keeps that.
+func TestLeave(t *testing.T) {
+	hog, hogged := make(chan struct{}), make(chan struct{})
+	c := newCluster(t, 0, map[string]TaskFunc{
+		"leave": func(tc *TaskContext, _ []byte) ([]byte, error) {
+			tc.Leave()
+			tc.Leave()
+			return nil, tc.Yield(func() error { <-hogged; return nil })
+		},
+		"hog": func(*TaskContext, []byte) ([]byte, error) { close(hogged); <-hog; return nil, nil },
+	}, func(c *Config) { c.CPUs = 1 })
+	job := c.job()
+	tasks, err := job.SubmitAll([]TaskSpec{{Func: "leave"}, {Func: "hog"}})
+	require.NoError(t, err)
+	_, err = tasks[0].Wait(testContext(t))
+	require.NoError(t, err)
+	close(hog)
+	_, err = tasks[1].Wait(testContext(t))
+	require.NoError(t, err)
+	job.Finish(nil)
+	c.quiet()
+}
+
 // Never more tasks work than there are slots, and all of them get through.
 func TestSlotsAreShared(t *testing.T) {
 	var working, peak, done atomic.Int64

@@ -30,3 +30,11 @@ func (tc *TaskContext) Yield(wait func() error) (err error) {
 	}
 	return tc.attempt.yield(tc, wait)
 }
+
+// Leave gives the slot back for good: what is left of the task is waiting, and little work. From then on Yield only waits. It
+// is for tasks that start together (Job.SubmitAll); of others it changes nothing.
+func (tc *TaskContext) Leave() {
+	if tc.attempt != nil {
+		tc.attempt.leave()
+	}
+}

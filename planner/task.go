@@ -109,6 +109,7 @@ func (s *Service) runStage(tc *actors.TaskContext, arg []byte) (result []byte, e
 		return nil, err
 	}
 	r.dropInputs()
+	tc.Leave() // what waits for credit now, and the report, need not wait for a slot too
 	for _, o := range r.outputs {
 		c, err := o.writer.Close()
 		if err != nil {
