@@ -63,5 +63,5 @@
 //
 // A producer that fails or a node that dies fails the reader with an error that names it. A reader that leaves early makes
 // producers discard its rows; once all have left, Write returns [ErrClosed]. One that says that it failed (Reader.Abort), or
-// whose node dies, fails producers that store blocks, unless they keep them.
+// whose node dies, fails its producers, unless they keep what they store.
 package shuffle

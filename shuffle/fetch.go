@@ -19,6 +19,7 @@ type farBlocks struct {
 	e       *Edge
 	ctx     context.Context
 	streams map[actors.NodeID]*farStream
+	fate    fate // of what is given back
 	control int64
 }
 
@@ -42,7 +43,7 @@ func (b *farBlocks) to(node actors.NodeID) (*farStream, error) {
 	}
 	w, err := b.s.dial(b.ctx, node, fetchService)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
+		return nil, peerError(err)
 	}
 	if err := b.s.remember(w, node); err != nil {
 		w.close()
@@ -54,6 +55,14 @@ func (b *farBlocks) to(node actors.NodeID) (*farStream, error) {
 	f := &farStream{wire: w}
 	b.streams[node] = f
 	return f, nil
+}
+
+// peerError is the error of a connection that broke.
+func peerError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrPeer, err)
 }
 
 // fetch asks for a block and calls take for each of its parts, in order, to read its n bytes.
@@ -71,14 +80,14 @@ func (b *farBlocks) fetch(q queuedRef, take func(w *wire, n int64) error) error 
 	for at := int64(0); ; {
 		part, err := f.wire.recv()
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrPeer, err)
+			return peerError(err)
 		}
 		n := part.size
 		switch {
 		case part.kind == frameFail:
 			text, err := f.wire.text(smallBytes)
 			if err != nil {
-				return fmt.Errorf("%w: %w", ErrPeer, err)
+				return peerError(err)
 			}
 			return decodeFailure(text)
 		case part.kind != framePart || int64(part.a) != total || int64(part.b) != at || n > total-at || n == 0 && total > 0:
@@ -101,10 +110,7 @@ func (b *farBlocks) send(f *farStream, kind frameKind, req *shufflepb.Fetch) err
 		return err
 	}
 	b.control++
-	if err := f.wire.send(outgoing{f: frame{kind: kind}, text: data}); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeer, err)
-	}
-	return nil
+	return peerError(f.wire.send(outgoing{f: frame{kind: kind, a: uint64(b.fate)}, text: data}))
 }
 
 // release gives a fetched object's reference back, with the next request or at the end.
@@ -151,23 +157,23 @@ func (b *farBlocks) close() (control int64, owed map[actors.NodeID][]*shufflepb.
 	return b.control, owed
 }
 
-// giveBack releases references that nobody will read, and the owed ones, which may be released already: that does no harm.
-// What cannot be reached goes with the end of the job.
-func giveBack(s *Service, e *Edge, refs []queuedRef, byNode map[actors.NodeID][]*shufflepb.Ref) (messages int64) {
+// giveBack releases references that their reader will not read, and the owed ones, which may be released already: that does
+// no harm. What cannot be reached goes with the end of the job.
+func giveBack(s *Service, e *Edge, fate fate, refs []queuedRef, byNode map[actors.NodeID][]*shufflepb.Ref) (messages int64) {
 	for _, r := range refs {
 		if len(r.ref.GetObject()) > 0 {
 			node := e.Producers[r.producer]
 			byNode[node] = append(byNode[node], r.ref)
 		}
 	}
-	s.releaseHere(byNode[s.node.ID()], true)
+	s.releaseHere(byNode[s.node.ID()], fate)
 	delete(byNode, s.node.ID())
 	if len(byNode) == 0 {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	b := &farBlocks{s: s, e: e, ctx: ctx}
+	b := &farBlocks{s: s, e: e, ctx: ctx, fate: fate}
 	defer b.close()
 	for node, list := range byNode {
 		if f, err := b.to(node); err == nil {

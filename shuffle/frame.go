@@ -25,9 +25,9 @@ const (
 	frameFail                         // channel, or 0 for all; payload: reason. Also from receiver to sender
 	frameGrant                        // channel; a: total, b: consumed, c: window. From receiver to sender
 	frameClosed                       // channel. From receiver to sender
-	frameFetch                        // payload: shufflepb.Fetch
+	frameFetch                        // a: fate of what is given back; payload: shufflepb.Fetch
 	framePart                         // a: bytes of the whole block, b: offset of this part
-	frameRelease                      // payload: shufflepb.Fetch without ref
+	frameRelease                      // a: fate; payload: shufflepb.Fetch without ref
 )
 
 const (

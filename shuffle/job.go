@@ -165,6 +165,13 @@ func (j *job) openWriters() []*Writer {
 	return all
 }
 
+// over says that the job has ended here.
+func (j *job) over() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ended
+}
+
 // end drops everything. Nothing can be added afterwards.
 func (j *job) end(s *Service, err error) {
 	j.mu.Lock()

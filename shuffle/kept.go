@@ -130,13 +130,27 @@ func (k *kept) discard() {
 // giveUp leaves the objects to their readers, and a file to the job.
 func (k *kept) giveUp() {
 	k.mu.Lock()
-	refs, owner := k.refs, k.owner
+	defer k.mu.Unlock()
+	k.letGo()
+}
+
+// dispense gives up an output that can be done without, unless it is needed by now: another job may have it.
+func (k *kept) dispense() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dispensable() > 0 {
+		k.letGo()
+	}
+}
+
+// letGo is giveUp under mu.
+func (k *kept) letGo() {
+	refs := k.refs
 	k.refs, k.whole, k.given = make([][]*shufflepb.Ref, len(refs)), false, true
-	k.mu.Unlock()
 	for _, list := range refs {
 		for _, ref := range list {
 			if id, err := objectstore.IDFromBytes(ref.GetObject()); err == nil {
-				_ = k.s.node.Store().Release(id, string(owner)) // gone already at the end of a job
+				_ = k.s.node.Store().Release(id, string(k.owner)) // gone already at the end of a job
 			}
 		}
 	}
@@ -177,7 +191,7 @@ func (s *Service) relieve(n int64) {
 		if k == nil {
 			return
 		}
-		k.giveUp()
+		k.dispense()
 	}
 }
 
@@ -267,6 +281,9 @@ func (k *kept) changeOwner(file *spillFile, to *job) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.given { // just now
+		return fmt.Errorf("%w: nothing is kept any more", ErrEdge)
+	}
 	k.owner, k.read, k.spare = to.id, 0, false
 	for _, list := range k.refs {
 		for _, ref := range list {

@@ -189,3 +189,27 @@ func TestKeptIsReplaced(t *testing.T) {
 		c.empty()
 	}
 }
+
+// What was chosen to make room, and is handed over meanwhile, stays; and what has gone is not handed over.
+func TestGivenUpOrHandedOver(t *testing.T) {
+	c := newCluster(t, 1, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
+	j := c.job()
+	w := workload{mode: ObjectStore, producers: 1, partitions: 1, route: Route{Kind: ByColumn}, batches: 2, rows: 100, abort: -1, keep: true}
+	e := c.edge(j, w.mode, 1, 1)
+	o := &outcome{want: make([][]string, 1), got: make([][]string, 1), writers: make([]Counters, 1), readers: make([]Counters, 1)}
+	require.NoError(t, c.produce(context.Background(), e, w, 0, o, &sync.Mutex{}))
+	require.NoError(t, c.consume(context.Background(), e, w, 0, o))
+	chosen := c.svcs[0].leastNeeded()
+	require.NotNil(t, chosen)
+	next, adopted := c.after(j, e)
+	require.Len(t, adopted, 1)
+	chosen.dispense()
+	require.True(t, chosen.isWhole())
+
+	to, err := c.svcs[0].job(next.ID())
+	require.NoError(t, err)
+	chosen.giveUp()
+	require.ErrorIs(t, chosen.changeOwner(nil, to), ErrEdge)
+	next.Finish(nil)
+	c.empty()
+}

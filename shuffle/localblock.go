@@ -89,11 +89,19 @@ func (b *rangeBlock) part(from, to int64) (*shared, error) {
 
 func (b *rangeBlock) close() {}
 
-// releaseHere gives back references to objects of this node, with which their readers are done, or which were lost.
-func (s *Service) releaseHere(refs []*shufflepb.Ref, done bool) {
+// fate is what becomes of references that are given back.
+type fate uint8
+
+const (
+	spent  fate = iota // their reader has read them, or wants none of them
+	missed             // it failed, or was lost; another one may come for them
+)
+
+// releaseHere gives back references to objects of this node.
+func (s *Service) releaseHere(refs []*shufflepb.Ref, how fate) {
 	for _, r := range refs {
 		if id, err := objectstore.IDFromBytes(r.GetObject()); err == nil {
-			if s.node.Store().Release(id, r.GetHolder()) == nil && done { // else it is gone already, at the end of a job
+			if s.node.Store().Release(id, r.GetHolder()) == nil && how == spent { // else it is gone already, at the end of a job
 				s.wasRead(r)
 			}
 		}

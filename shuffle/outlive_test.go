@@ -15,6 +15,7 @@ import (
 
 	"manta/actors"
 	"manta/objectstore"
+	"manta/shuffle/shufflepb"
 )
 
 // A producer that keeps what it stores goes on when a reader fails, or a node dies that has one, before the first row or
@@ -109,19 +110,135 @@ func (r Route) at(column int) Route {
 
 // One that keeps nothing fails with its readers, who say so.
 func TestReaderFails(t *testing.T) {
-	for _, mode := range storingModes {
+	for _, mode := range Modes {
+		for failed := range 2 { // one on another node, one on the producer's
+			c := newCluster(t, 2, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
+			j := c.job()
+			e := c.edge(j, mode, 1, 2)
+			in, err := c.reader(context.Background(), e, failed, testSchema)
+			require.NoError(t, err)
+			in.Abort(fmt.Errorf("it broke: %w", ErrPeer))
+			w := workload{mode: mode, producers: 1, partitions: 2, route: Route{Kind: ByColumn}, batches: 50, rows: 200, abort: -1}
+			o := &outcome{want: make([][]string, 2), writers: make([]Counters, 1)}
+			within(t, time.Minute, func() { err = c.produce(context.Background(), e, w, 0, o, &sync.Mutex{}) })
+			require.ErrorIs(t, err, ErrReader, mode)
+			require.ErrorIs(t, err, ErrPeer)
+			require.ErrorContains(t, err, "it broke")
+			j.Finish(nil)
+			c.empty()
+		}
+	}
+}
+
+// A producer does not go on for nothing: when one of its readers had enough, what it stores is not whole, and when the others are
+// lost nobody reads it. Rows that go to all are whole though one had enough, and it does go on.
+func TestNobodyIsLeft(t *testing.T) {
+	for _, kind := range []RouteKind{ByColumn, ToAll} {
 		c := newCluster(t, 2, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
 		j := c.job()
-		e := c.edge(j, mode, 1, 2)
+		e := c.edge(j, ObjectStore, 1, 3)
+		for p := range 3 {
+			in, err := c.reader(context.Background(), e, p, testSchema)
+			require.NoError(t, err)
+			if p == 0 {
+				in.Close()
+			} else {
+				in.Abort(errors.New("it broke"))
+			}
+		}
+		out, err := c.writer(context.Background(), e, 0, WriterOptions{Columns: 3, Route: Route{Kind: kind}.at(3), Schema: testSchema, Keep: true})
+		require.NoError(t, err)
+		left := func() int {
+			out.refs.mu.Lock()
+			defer out.refs.mu.Unlock()
+			return 3 - out.refs.gone - out.refs.lost
+		}
+		b := testBatch(c.mem, 0, 200, 3, 5)
+		for end := time.Now().Add(time.Minute); left() > 0 && err == nil; err = out.Write(b) {
+			require.True(t, time.Now().Before(end))
+		}
+		if err == nil {
+			err = out.Write(b)
+		}
+		b.Release()
+		if kind == ByColumn {
+			require.ErrorIs(t, err, ErrClosed)
+		} else {
+			require.NoError(t, err)
+		}
+		_, err = out.Close()
+		require.NoError(t, err)
+		require.Equal(t, kind == ToAll, out.Kept())
+		j.Finish(nil)
+		c.empty()
+	}
+}
+
+// A reader that fails gives back what it has not read, wherever that lies: it goes once it is kept no more. It does not count as
+// read before.
+func TestFailedReaderGivesBack(t *testing.T) {
+	c := newCluster(t, 2, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
+	j := c.job()
+	e := c.edge(j, ObjectStore, 1, 2)
+	w := workload{mode: ObjectStore, producers: 1, partitions: 2, route: Route{Kind: ByColumn}, batches: 50, rows: 200, abort: -1, keep: true}
+	o := &outcome{want: make([][]string, 2), writers: make([]Counters, 1)}
+	require.NoError(t, c.produce(context.Background(), e, w, 0, o, &sync.Mutex{}))
+	store := c.nodes[0].Store()
+	all := store.Stats().Objects
+	require.Greater(t, int(all), 20)
+	for p := range 2 {
+		in, err := c.reader(context.Background(), e, p, testSchema)
+		require.NoError(t, err)
+		in.Abort(errors.New("it broke"))
+	}
+	here, err := c.svcs[0].job(j.ID())
+	require.NoError(t, err)
+	here.mu.Lock()
+	k := here.kept[fileKey{e.ID, 0}]
+	here.mu.Unlock()
+	k.mu.Lock()
+	read, size := k.read, int64(0)
+	for _, list := range k.refs {
+		for _, ref := range list {
+			size += ref.GetSize()
+		}
+	}
+	k.mu.Unlock()
+	require.Less(t, read, size/4, "no more than what was fetched ahead")
+	require.Equal(t, all, store.Stats().Objects, "it is kept")
+	k.giveUp()
+	require.Eventually(t, func() bool { return store.Stats().Objects == 0 }, time.Minute, time.Millisecond)
+	j.Finish(nil)
+	c.empty()
+}
+
+// A connection that breaks inside a block is a lost connection, as it is between two.
+func TestBrokenInsideABlock(t *testing.T) {
+	for _, size := range []int64{1 << 20, bigBlock + 1} {
+		c := newCluster(t, 2, Config{MemoryLimit: 8 << 20, BatchBytes: 1 << 10}, objectstore.Config{MemoryLimit: 64 << 20})
+		j := c.job()
+		e := c.edge(j, Concat, 1, 1)
+		c.nodes[0].Streams().Handle(fetchService, func(conn net.Conn) {
+			defer func() { _ = conn.Close() }()
+			wire := newWire(conn)
+			if f, err := wire.recv(); err != nil || f.kind == frameHello { // the hello comes first
+				_, _ = wire.recv()
+			}
+			part := frame{kind: framePart, a: uint64(size), size: partBytes}
+			_, _ = conn.Write(append(part.appendTo(nil), make([]byte, 100)...))
+		})
 		in, err := c.reader(context.Background(), e, 0, testSchema)
 		require.NoError(t, err)
-		in.Abort(fmt.Errorf("it broke: %w", ErrPeer))
-		w := workload{mode: mode, producers: 1, partitions: 2, route: Route{Kind: ByColumn}, batches: 50, rows: 200, abort: -1}
-		o := &outcome{want: make([][]string, 2), writers: make([]Counters, 1)}
-		within(t, time.Minute, func() { err = c.produce(context.Background(), e, w, 0, o, &sync.Mutex{}) })
-		require.ErrorIs(t, err, ErrReader, mode)
+		id := objectstore.ID{}
+		closed, err := in.src.(*refSource).q.take(e.Producers[0], &shufflepb.Refs{
+			Channel: e.channel(0, 0, 0), Refs: []*shufflepb.Ref{{Object: id[:], Size: size}}, End: true,
+		})
+		require.NoError(t, err)
+		require.False(t, closed)
+		within(t, time.Minute, func() { _, err = in.Next() })
 		require.ErrorIs(t, err, ErrPeer)
-		require.ErrorContains(t, err, "it broke")
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		in.Abort(err)
 		j.Finish(nil)
 		c.empty()
 	}

@@ -157,7 +157,7 @@ func (r *Reader) Close() Counters {
 }
 
 // Abort is Close for a reader whose task failed: it did not have enough. A producer that keeps what it stores goes on for the
-// sake of that; another one that stores fails.
+// sake of that; another one fails.
 func (r *Reader) Abort(err error) Counters {
 	if !r.closed {
 		r.src.fail(err)

@@ -172,12 +172,10 @@ func (q *refQueue) fail(err error) {
 	q.stop(err)
 }
 
-// stop ends the queue with a failure, unless it is over. mu is held.
+// stop ends the queue with a failure, unless it is over. What is queued is not read then, and close gives it back. mu is held.
 func (q *refQueue) stop(err error) {
 	if q.err == nil && !q.over {
 		q.err = err
-		q.refs.takeAll()
-		q.bytes = 0
 		poke(q.wake)
 	}
 }
@@ -199,16 +197,17 @@ func (q *refQueue) nodeDead(node actors.NodeID, err error) {
 	}
 }
 
-// close is the reader's leave: it returns the references that nobody will read.
-func (q *refQueue) close() (unread []queuedRef, received, peak int64) {
+// close is the reader's leave: it returns the references that it will not read, and what becomes of them.
+func (q *refQueue) close() (unread []queuedRef, received, peak int64, how fate) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	how = missed
 	if q.err == nil {
-		q.over = true
+		q.over, how = true, spent
 	}
 	for _, c := range q.channels {
 		received += int64(c.next)
 	}
 	q.bytes = 0
-	return q.refs.takeAll(), received, q.peak
+	return q.refs.takeAll(), received, q.peak, how
 }

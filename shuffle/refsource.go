@@ -203,7 +203,7 @@ func (s *refSource) localObject(ref *shufflepb.Ref) (fetched, error) {
 	}
 	return fetched{data: o.Bytes(), free: func() {
 		o.Release()
-		s.r.s.releaseHere([]*shufflepb.Ref{ref}, true)
+		s.r.s.releaseHere([]*shufflepb.Ref{ref}, spent)
 	}}, nil
 }
 
@@ -237,7 +237,7 @@ func (s *refSource) farBlock(q queuedRef) (fetched, error) {
 		}
 		part := data[at : at+n]
 		at += n
-		return w.readBlock(part, &sum)
+		return peerError(w.readBlock(part, &sum))
 	})
 	if err == nil && q.ref.GetSum() != 0 && sum.sum() != q.ref.GetSum() {
 		err = corruptRange(q.ref)
@@ -274,7 +274,7 @@ func (s *refSource) throughStore(q queuedRef) (fetched, error) {
 		for n > 0 {
 			chunk := buffer[:min(n, sumChunk)]
 			if err := w.read(chunk); err != nil {
-				return err
+				return peerError(err)
 			}
 			if _, err := out.Write(chunk); err != nil {
 				return err
@@ -306,8 +306,10 @@ func (s *refSource) close(n *Counters) {
 		s.discard(f)
 	default:
 	}
-	unread, received, peak := s.q.close()
-	s.n.ControlMessages += giveBack(s.r.s, s.e, append(unread, s.lost...), s.owed)
+	unread, received, peak, fate := s.q.close()
+	if !s.r.job.over() { // else it has gone already
+		s.n.ControlMessages += giveBack(s.r.s, s.e, fate, append(unread, s.lost...), s.owed)
+	}
 	s.n.References += received
 	s.n.PeakQueued = peak
 	n.Add(s.n)

@@ -34,6 +34,7 @@ type refWriter struct {
 	busy    bool // a message is under way
 	quit    bool
 	gone    int // lanes whose reader has enough
+	lost    int // lanes whose reader is lost
 	err     error
 	control int64
 	refs    int64
@@ -113,6 +114,7 @@ func (r *refWriter) run() {
 		switch {
 		case err != nil && r.outlives && (errors.Is(err, ErrReader) || errors.Is(err, actors.ErrNodeDead)):
 			l.lost = true
+			r.lost++
 			r.drop(l, taken)
 		case err != nil:
 			if r.err == nil {
@@ -181,7 +183,13 @@ func (r *refWriter) drop(l *refLane, taken []*shufflepb.Ref) {
 }
 
 // unwanted gives back references that the lane's reader will not use. mu is held.
-func (r *refWriter) unwanted(l *refLane, refs []*shufflepb.Ref) { r.w.s.releaseHere(refs, !l.lost) }
+func (r *refWriter) unwanted(l *refLane, refs []*shufflepb.Ref) {
+	how := spent
+	if l.lost {
+		how = missed
+	}
+	r.w.s.releaseHere(refs, how)
+}
 
 // finish sends END on every lane and waits until all is sent.
 func (r *refWriter) finish() error {
@@ -241,17 +249,23 @@ func (r *refWriter) failure() error {
 	return r.err
 }
 
+// full says that no reader is left, and that what is stored is not whole, which somebody else might want.
 func (r *refWriter) full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.gone == len(r.lanes)
+	return r.gone+r.lost == len(r.lanes) && !r.whole()
 }
 
 // allWanted says that no rows were left out because a reader had left with enough.
-func (r *refWriter) allWanted(route Route) bool {
+func (r *refWriter) allWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch route.Kind {
+	return r.whole()
+}
+
+// whole is allWanted under mu.
+func (r *refWriter) whole() bool {
+	switch route := r.w.opts.Route; route.Kind {
 	case ToAll:
 		return r.gone < len(r.lanes)
 	case To:

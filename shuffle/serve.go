@@ -28,7 +28,7 @@ func (s *Service) serveFetch(w *wire, _ actors.NodeID) {
 			w.refuse(err)
 			return
 		}
-		s.releaseHere(req.GetRelease(), true)
+		s.releaseHere(req.GetRelease(), fate(f.a))
 		if f.kind == frameRelease {
 			continue
 		}

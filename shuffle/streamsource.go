@@ -1,6 +1,8 @@
 package shuffle
 
 import (
+	"fmt"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"manta/objectstore/block"
@@ -47,8 +49,9 @@ func (s *streamSource) next() (arrow.RecordBatch, *block.Reader, error) {
 	return b, nil, err
 }
 
-// fail changes nothing: no rows are kept that a producer would have to go on for.
-func (s *streamSource) fail(error) {}
+// fail has the producers fail, too: one that were told that its reader has enough would end well, and tell the same to those
+// whose rows it reads.
+func (s *streamSource) fail(err error) { s.q.fail(fmt.Errorf("%w: %w", ErrReader, err)) }
 
 func (s *streamSource) close(n *Counters) {
 	peak, control := s.q.close()

@@ -328,7 +328,7 @@ func (w *Writer) Close() (Counters, error) {
 		return w.n, err
 	}
 	if w.kept != nil {
-		w.kept.end(w.refs.allWanted(w.opts.Route))
+		w.kept.end(w.refs.allWanted())
 	}
 	w.ended = true
 	w.cleanup()
