@@ -34,6 +34,7 @@ type Job struct {
 	err       error
 	closing   bool   // no more tasks
 	parked    bool   // gave its admission away
+	stopped   error  // why, by request
 	driver    NodeID // where its driver is; "": here
 	tasks     int    // when it is over, as tasksDone
 	tasksDone int
@@ -49,6 +50,24 @@ func (j *Job) ID() JobID { return j.id }
 // Context ends when the job is cancelled, finishes, or a node that it uses is dead (but see JobSpec.NodeLost);
 // its cause says which.
 func (j *Job) Context() context.Context { return j.ctx }
+
+// stop ends the job's context, and notes why.
+func (j *Job) stop(reason string) {
+	err := fmt.Errorf("%w: %s", ErrJobStopped, reason)
+	j.mu().Lock()
+	if j.stopped == nil {
+		j.stopped = err
+	}
+	j.mu().Unlock()
+	j.cancel(err)
+}
+
+// Stopped is why the job was stopped by request, if it was: also when its context had ended before, for another cause.
+func (j *Job) Stopped() error {
+	j.mu().Lock()
+	defer j.mu().Unlock()
+	return j.stopped
+}
 
 // Park gives the job's admission to the next in line, for good: its owner waits
 // for somebody outside the cluster, and others must not wait for that. The job
@@ -146,7 +165,7 @@ func (j *Job) finish(err error) {
 		switch {
 		case err == nil:
 			j.state = JobSucceeded
-		case errors.Is(err, ErrJobStopped), errors.Is(cause, ErrJobStopped):
+		case j.stopped != nil, errors.Is(err, ErrJobStopped), errors.Is(cause, ErrJobStopped):
 			j.state = JobStopped
 		case errors.Is(err, ErrNodeDead): // also when it is the error of a task that was cancelled because of it
 			j.state = JobFailed

@@ -189,7 +189,7 @@ func (n *Node) StopJob(id JobID, reason string) error {
 	default:
 		return fmt.Errorf("%w: %s", ErrJobUnknown, id)
 	}
-	j.cancel(fmt.Errorf("%w: %s", ErrJobStopped, cmp.Or(reason, "on request")))
+	j.stop(cmp.Or(reason, "on request"))
 	return nil
 }
 
@@ -198,19 +198,18 @@ func (n *Node) StopJob(id JobID, reason string) error {
 func (js *jobs) nodeDead(node NodeID, reason string, uses []core.JobID) {
 	cause := &NodeDeadError{Node: node, Reason: reason}
 	js.mu.Lock()
-	var affected []*Job
+	var affected []func(error)
 	for _, j := range js.live {
-		if j.driver == node || slices.Contains(uses, core.JobID(j.id)) {
-			affected = append(affected, j)
+		switch used := slices.Contains(uses, core.JobID(j.id)); {
+		case used && j.driver != node && j.spec.NodeLost != nil:
+			affected = append(affected, j.spec.NodeLost)
+		case used || j.driver == node:
+			affected = append(affected, j.cancel)
 		}
 	}
 	js.mu.Unlock()
-	for _, j := range affected {
-		if j.spec.NodeLost != nil && j.driver != node {
-			j.spec.NodeLost(cause)
-			continue
-		}
-		j.cancel(cause)
+	for _, tell := range affected {
+		tell(cause)
 	}
 }
 
@@ -238,7 +237,7 @@ func (js *jobs) close() {
 	var all sync.WaitGroup
 	for _, j := range live {
 		all.Go(func() {
-			j.cancel(fmt.Errorf("%w: the head is closing", ErrJobStopped))
+			j.stop("the head is closing")
 			j.Finish(ErrClosed)
 		})
 	}

@@ -57,8 +57,8 @@
 //
 // A client that ends its context, or whose connection breaks, ends the call; the
 // call's context is the job's, and the job's end cancels every task on every node.
-// Of many errors that follow from one, the coordinator reports the cause: a lost
-// node before a failed task, and that before what others saw of it. A query that loses
+// Of many errors that follow from one, the coordinator reports the cause: that the job was
+// stopped before all, a lost node before a failed task, and that before what others saw of it. A query that loses
 // a node starts again as another job, up to three times, while its client has seen no
 // row (restart.go); after that it fails with the node's name. Package regions says what
 // runs again: outputs of stored edges that ended tasks have made, and that are whole on

@@ -49,12 +49,26 @@ func (r *run) again(ctx context.Context, err error) (*attempt, error) {
 	r.out.drop()
 	r.lost = append(r.lost, loss{err: err})
 	next := r.takeOver(ctx)
+	if r.job != nil {
+		if err := r.job.Stopped(); err != nil { // while it was found out what is left
+			next.giveUp(err)
+			return nil, err
+		}
+	}
 	last := &r.lost[len(r.lost)-1]
 	if next.takenOver != nil {
 		last.ran, last.all = len(next.decision.Run), r.graph().plan.Tasks()
 	}
 	r.service.config.log.Warn("query starts again", "job", r.jobID(), "restart", len(r.lost), "tasks", last.ran, "of", last.all, "error", err)
 	return next, nil
+}
+
+// giveUp ends an attempt that has not begun.
+func (a *attempt) giveUp(err error) {
+	if a.job != nil {
+		a.job.Finish(err)
+		a.cancel(nil)
+	}
 }
 
 // jobID is the attempt's job, if it has one.

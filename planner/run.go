@@ -121,7 +121,9 @@ func (r *run) try(ctx context.Context) (next *attempt, err error) {
 	}
 	var failed error
 	defer func() {
-		if ctx.Err() != nil && failed != nil && severity(failed) != ofItsOwn {
+		if stopped := r.job.Stopped(); failed != nil && stopped != nil {
+			failed = stopped // while it was found out what is left, perhaps
+		} else if failed != nil && ctx.Err() != nil && severity(failed) != ofItsOwn {
 			failed = clientLeft{} // whatever else the attempt had lost
 		}
 		r.job.Finish(failed)
@@ -353,11 +355,10 @@ func (r *run) firstFailure(err error) error {
 	if best == nil {
 		return nil
 	}
-	cause := context.Cause(r.job.Context())
-	if errors.Is(cause, actors.ErrJobStopped) {
-		return cause
+	if err := r.job.Stopped(); err != nil {
+		return err
 	}
-	worse(cause)
+	worse(context.Cause(r.job.Context()))
 	worse(r.survivors.why())
 	return best
 }

@@ -189,9 +189,7 @@ func (s *survivors) stored(on func(actors.NodeID) bool) map[regions.Output]actor
 	}
 	if s.from != nil {
 		for o, node := range s.from.kept {
-			if !s.from.decision.Run[regions.Task{Stage: s.graph.plan.Edges[o.Edge].From, Index: o.Task}] {
-				add(o, node)
-			}
+			add(o, node)
 		}
 	}
 	kept := map[uint32]bool{}

@@ -156,6 +156,16 @@ func TestWhileTasksGoOn(t *testing.T) {
 		requireEmpty(t, c)
 		listed(t, c, "enough of it")
 	})
+	t.Run("the job is stopped when its attempt has ended", func(t *testing.T) {
+		c := cluster(t, Config{Nodes: 2, CPUs: 1, Memory: 256 << 20})
+		headOf(c).submitted = func(r *run) {
+			r.survivors.stop(fmt.Errorf("%w: for a moment", shuffle.ErrPeer))
+			require.NoError(t, c.StopJob(context.Background(), r.job.ID(), "enough of it"))
+		}
+		require.ErrorContains(t, fails(c, groups, options), "enough of it")
+		requireEmpty(t, c)
+		listed(t, c, "enough of it")
+	})
 	t.Run("a second node is lost", func(t *testing.T) {
 		c, _ := start(t, one, func(c *Client, _ *run, g *gate) {
 			lose(t, c)

@@ -77,6 +77,15 @@ func (g *graph) decide(kept map[regions.Output]actors.NodeID) *regions.Decision 
 	return regions.Decide(g.plan, func(o regions.Output) bool { _, ok := kept[o]; return ok })
 }
 
+// notMadeAgain are the outputs of tasks that do not run again.
+func (g *graph) notMadeAgain(kept map[regions.Output]actors.NodeID, d *regions.Decision) map[regions.Output]actors.NodeID {
+	left := maps.Clone(kept)
+	maps.DeleteFunc(left, func(o regions.Output, _ actors.NodeID) bool {
+		return d.Run[regions.Task{Stage: g.plan.Edges[o.Edge].From, Index: o.Task}]
+	})
+	return left
+}
+
 // takeOver makes the attempt that follows one that failed: one that has what of it is of use, or one from the beginning.
 // No task of the failed one runs any more, and its job has not been finished.
 func (r *run) takeOver(ctx context.Context) *attempt {
@@ -93,13 +102,9 @@ func (r *run) takeOver(ctx context.Context) *attempt {
 	if err != nil {
 		return fresh // it will meet the error again
 	}
-	for o := range kept {
-		if d.Run[regions.Task{Stage: g.plan.Edges[o.Edge].From, Index: o.Task}] {
-			delete(kept, o) // it will be made again
-		}
-	}
-	kept = r.adopt(ctx, next.job.ID(), kept)
+	kept = r.adopt(ctx, next.job.ID(), g.notMadeAgain(kept, d))
 	if d = g.decide(kept); len(d.Serve) > 0 {
+		kept = g.notMadeAgain(kept, d) // more than before, when a node did not hand over all
 		next.query, next.takenOver = r.query, &takenOver{kept: kept, decision: d}
 		r.spare(ctx, next.job.ID(), next.takenOver)
 	}
