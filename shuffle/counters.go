@@ -15,7 +15,7 @@ type Counters struct {
 	// ControlMessages are what this side sent and that is not data: openings, messages with references, ends, closes,
 	// grants, requests for blocks.
 	ControlMessages int64
-	// BytesCopied after the scatter: encoded, put into the store, received from the network, read from a file.
+	// BytesCopied after the scatter: encoded or sent to another node, put into the store, received from the network, read from a file.
 	BytesCopied int64
 	// BytesSpilled are written to files by the exchange itself: all of disk mode, and what streaming parks. What the object
 	// store spills is in its own statistics.

@@ -49,7 +49,8 @@
 //   - The memory of queues, granted credit, fetched blocks and writers' buffers stays within Config.MemoryLimit, but for a
 //     small reserve of each open channel (credit.MinWindow and one batch in its writer) and rows larger than a window. In
 //     concat mode a writer holds its whole output instead, by its nature.
-//   - Every block that crosses has a checksum, verified before its rows are seen; END has that of all of a channel's.
+//   - Every block that crosses has a checksum, verified before its rows are seen: of streaming the batch's, with that of all of
+//     them in END; of an object each of its parts', made when it is sent; of a file its range's, made when it was written.
 //   - A channel ends once: by its producer (complete), closed by its reader, or failed. A reader never sees io.EOF unless
 //     every producer of the edge ended and all its batches were returned.
 //   - After JobEnded nothing of the job is left: no batch, file, channel or goroutine. Later traffic of it is refused.

@@ -65,8 +65,9 @@ func peerError(err error) error {
 	return fmt.Errorf("%w: %w", ErrPeer, err)
 }
 
-// fetch asks for a block and calls take for each of its parts, in order, to read its n bytes.
-func (b *farBlocks) fetch(q queuedRef, take func(w *wire, n int64) error) error {
+// fetch asks for a block and calls take for each of its parts, in order, to read its bytes and add them to sum. The sum is that of a part
+// of an object, which is compared, or of all of a file's range.
+func (b *farBlocks) fetch(q queuedRef, sum *digest, take func(w *wire, n int64) error) error {
 	f, err := b.to(b.e.Producers[q.producer])
 	if err != nil {
 		return err
@@ -93,8 +94,14 @@ func (b *farBlocks) fetch(q queuedRef, take func(w *wire, n int64) error) error 
 		case part.kind != framePart || int64(part.a) != total || int64(part.b) != at || n > total-at || n == 0 && total > 0:
 			return fmt.Errorf("%w: part of %d bytes at %d of %d", errReply, n, part.b, part.a)
 		}
+		if len(q.ref.GetObject()) > 0 {
+			sum.reset()
+		}
 		if err := take(f.wire, n); err != nil {
 			return err
+		}
+		if len(q.ref.GetObject()) > 0 && sum.sum() != part.sum {
+			return fmt.Errorf("%w: %d bytes at %d of an object", ErrCorrupt, n, at)
 		}
 		f.used = f.used[len(req.Release):] // an answer: the request, and its releases, arrived
 		req.Release = nil

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -23,7 +24,8 @@ func newFormat(schema *arrow.Schema) *format {
 	return &format{schema: schema, types: flat.Fingerprint(schema), layout: flat.New(schema)}
 }
 
-// encode makes the bytes of a batch, which hold it. own is the memory that they have besides the batch.
+// encode makes the bytes of a batch (borrowed). own is the memory that they have besides the buffers of the batch, which bare ones hold; a
+// block is a copy, in their place.
 func (f *format) encode(mem memory.Allocator, batch arrow.RecordBatch) (s *shared, own int64, err error) {
 	if f.layout == nil {
 		b, err := block.Encode(mem, f.schema, rows.Size(batch), batch)
@@ -31,7 +33,7 @@ func (f *format) encode(mem memory.Allocator, batch arrow.RecordBatch) (s *share
 			return nil, 0, err
 		}
 		s = share(b.Bytes(), b.Free)
-		return s, s.size, nil
+		return s, 0, nil
 	}
 	p, err := f.layout.Write(batch, mem)
 	if err != nil {
@@ -68,7 +70,22 @@ func (f *format) decode(mem memory.Allocator, data []byte) (arrow.RecordBatch, e
 		return nil, err
 	}
 	defer r.Close()
-	return r.Next()
+	b, err := r.Next()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%w: no batch", block.ErrCorrupt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if more, err := r.Next(); err != io.EOF {
+		b.Release()
+		if err == nil {
+			more.Release()
+			err = fmt.Errorf("%w: more than a batch", block.ErrCorrupt)
+		}
+		return nil, err
+	}
+	return b, nil
 }
 
 // check refuses what was written as other types.

@@ -26,7 +26,7 @@ const (
 	frameGrant                        // channel; a: total, b: consumed, c: window. From receiver to sender
 	frameClosed                       // channel. From receiver to sender
 	frameFetch                        // a: fate of what is given back; payload: shufflepb.Fetch
-	framePart                         // a: bytes of the whole block, b: offset of this part
+	framePart                         // a: bytes of the whole block, b: offset of this part, sum: of this part, if it is an object's
 	frameRelease                      // a: fate; payload: shufflepb.Fetch without ref
 )
 

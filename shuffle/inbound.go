@@ -151,10 +151,11 @@ func (p *port) data(f *frame) error {
 		return nil
 	}
 	mem := p.in.s.mem
-	block := mem.Allocate(int(f.size))
-	sum, err := p.in.wire.readBatch(block, format)
+	block, sum, err := p.in.wire.readBatch(mem, format)
 	if err != nil || sum != f.sum {
-		mem.Free(block)
+		if block != nil {
+			mem.Free(block)
+		}
 		if err != nil && !errors.Is(err, flat.ErrCorrupt) {
 			return err
 		}

@@ -13,6 +13,8 @@ type localBlock interface {
 	size() int64
 	// part returns bytes [from, to), which stay valid until the returned share is released.
 	part(from, to int64) (*shared, error)
+	// unsummed says that its reader does not know its checksum.
+	unsummed() bool
 	close()
 }
 
@@ -67,6 +69,8 @@ func (b *objectBlock) part(from, to int64) (*shared, error) {
 	return share(b.hold.parts[0][from:to], b.hold.release), nil
 }
 
+func (b *objectBlock) unsummed() bool { return true }
+
 func (b *objectBlock) close() { b.hold.release() }
 
 // rangeBlock is a range of a file.
@@ -86,6 +90,8 @@ func (b *rangeBlock) part(from, to int64) (*shared, error) {
 	}
 	return share(buf, func() { b.s.mem.Free(buf) }), nil
 }
+
+func (b *rangeBlock) unsummed() bool { return false }
 
 func (b *rangeBlock) close() {}
 

@@ -91,7 +91,7 @@ func (p *piece) split(size int64) []piece {
 	return cut
 }
 
-// encode makes the piece's block, which holds the batch, unless another partition's copy has.
+// encode makes the piece's block, which takes the place of the batch, unless another partition's copy has.
 func (p *piece) encode(f *format) error {
 	if p.enc.block == nil {
 		var err error

@@ -231,7 +231,7 @@ func (s *refSource) farBlock(q queuedRef) (fetched, error) {
 	var data []byte
 	var at int64
 	var sum digest
-	err := s.far.fetch(q, func(w *wire, n int64) error {
+	err := s.far.fetch(q, &sum, func(w *wire, n int64) error {
 		if data == nil { // not before there is an answer
 			data = s.r.s.mem.Allocate(int(q.ref.GetSize()))
 		}
@@ -270,12 +270,14 @@ func (s *refSource) throughStore(q queuedRef) (fetched, error) {
 	}
 	buffer := s.r.s.mem.Allocate(sumChunk)
 	defer s.r.s.mem.Free(buffer)
-	err = s.far.fetch(q, func(w *wire, n int64) error {
+	var sum digest
+	err = s.far.fetch(q, &sum, func(w *wire, n int64) error {
 		for n > 0 {
 			chunk := buffer[:min(n, sumChunk)]
 			if err := w.read(chunk); err != nil {
 				return peerError(err)
 			}
+			sum.add(chunk)
 			if _, err := out.Write(chunk); err != nil {
 				return err
 			}

@@ -57,7 +57,11 @@ func sendParts(w *wire, b localBlock, because func(error) error) error {
 		if err != nil {
 			return w.send(outgoing{f: frame{kind: frameFail}, text: encodeFailure(because(err))})
 		}
-		err = w.send(outgoing{f: frame{kind: framePart, a: uint64(total), b: uint64(from)}, block: data})
+		part := frame{kind: framePart, a: uint64(total), b: uint64(from)}
+		if b.unsummed() {
+			part.sum = data.checksum()
+		}
+		err = w.send(outgoing{f: part, block: data})
 		data.release()
 		if err != nil {
 			return err

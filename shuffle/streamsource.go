@@ -46,6 +46,9 @@ func (s *streamSource) next() (arrow.RecordBatch, *block.Reader, error) {
 	}
 	s.r.n.BytesCopied += int64(len(it.block))
 	b, err := s.format.decode(s.r.s.mem, it.block)
+	if err != nil {
+		err = fmt.Errorf("%w: a batch of producer %d: %w", ErrCorrupt, it.producer, err)
+	}
 	return b, nil, err
 }
 

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // The names under which a node serves connections of the data plane.
@@ -22,8 +25,9 @@ type wire struct {
 
 	// Of the receiver.
 	in   *bufio.Reader
-	left int64 // of the payload that is arriving, not read yet
-	cuts []int // scratch: the parts of the batch that is arriving
+	left int64  // of the payload that is arriving, not read yet
+	head []byte // scratch: of the batch that is arriving
+	cuts []int  // scratch: its parts
 
 	// Of the sender.
 	heads   []byte
@@ -90,20 +94,31 @@ func (w *wire) readBlock(p []byte, sum *digest) error {
 	return nil
 }
 
-// readBatch fills p from the payload, which is a batch, and returns the checksum of its parts.
-func (w *wire) readBatch(p []byte, f *format) (uint32, error) {
+// readBatch reads the payload, which is a batch, into memory of mem, and returns the checksum of its parts. What the head says must
+// make up the size before that much memory is taken.
+func (w *wire) readBatch(mem memory.Allocator, f *format) (p []byte, s uint32, err error) {
 	var sum partSums
-	head := p[:min(f.head(), len(p))]
-	if err := w.read(head); err != nil {
-		return 0, err
+	size := w.left
+	w.head = slices.Grow(w.head[:0], f.head())[:min(int64(f.head()), size)]
+	if err := w.read(w.head); err != nil {
+		return nil, 0, err
 	}
-	sum.add(head)
-	cuts, err := f.cut(head, int64(len(p)), w.cuts)
-	if err != nil {
-		return 0, err
+	sum.add(w.head)
+	if w.cuts, err = f.cut(w.head, size, w.cuts); err != nil {
+		return nil, 0, err
 	}
-	w.cuts = cuts
-	for at, done := len(head), 0; done < len(cuts); {
+	p = mem.Allocate(int(size))
+	copy(p, w.head)
+	if err := w.readParts(p, len(w.head), w.cuts, &sum); err != nil {
+		mem.Free(p)
+		return nil, 0, err
+	}
+	return p, sum.sum(), nil
+}
+
+// readParts fills p, from a place on, with parts of such lengths.
+func (w *wire) readParts(p []byte, at int, cuts []int, sum *partSums) error {
+	for done := 0; done < len(cuts); {
 		// So many parts, or whole chunks of one, as make a good read.
 		n, next := 0, done
 		for next < len(cuts) && n+min(cuts[next], sumChunk) <= sumChunk {
@@ -114,7 +129,7 @@ func (w *wire) readBatch(p []byte, f *format) (uint32, error) {
 			next++
 		}
 		if err := w.read(p[at : at+n]); err != nil {
-			return 0, err
+			return err
 		}
 		for ; done < next; done++ {
 			sum.add(p[at : at+cuts[done]])
@@ -127,7 +142,7 @@ func (w *wire) readBatch(p []byte, f *format) (uint32, error) {
 			cuts[done] -= n
 		}
 	}
-	return sum.sum(), nil
+	return nil
 }
 
 // text returns the payload of a frame without rows, of at most limit bytes.
@@ -169,7 +184,7 @@ func (w *wire) send(frames ...outgoing) error {
 			from = at
 			all = append(all, w.heads[at:])
 		}
-		if o.f.size > 0 {
+		if o.block != nil || len(o.text) > 0 {
 			from = -1
 		}
 		if len(o.text) > 0 {

@@ -81,7 +81,13 @@ func (c *cutter) part(n, width int64) {
 }
 
 func (c *cutter) array(n *node, length int64) {
-	if c.err != nil || n.kind == nothing {
+	if c.err != nil {
+		return
+	}
+	if n.kind == nothing {
+		if n.full && length > 0 {
+			c.fail("%d nulls where none may be", length)
+		}
 		return
 	}
 	nulls := c.word()

@@ -348,3 +348,29 @@ func FuzzRead(f *testing.F) {
 		_ = readAny(t, New(schemaOf(laid[int(which)%len(laid)])), data)
 	})
 }
+
+// Arrow panics at a map whose keys are null; that they are follows from the type here.
+func TestNullKeys(t *testing.T) {
+	l := New(schemaOf(arrow.MapOf(arrow.Null, arrow.PrimitiveTypes.Int32)))
+	var data []byte
+	for _, word := range []uint64{1, 0, 1, 0, 0, 1 << 32, 7} { // rows; nulls and values of the map, nulls of entries and items; offsets; the item
+		data = binary.LittleEndian.AppendUint64(data, word)
+	}
+	_, err := l.Read(data, memory.NewGoAllocator())
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "1 nulls where none may be")
+}
+
+// A bitmap that is too short for its array is an error.
+func TestShortBitmap(t *testing.T) {
+	short, values := memory.NewBufferBytes([]byte{1}), memory.NewBufferBytes(make([]byte, 8*100))
+	d := array.NewData(arrow.PrimitiveTypes.Int64, 100, []*memory.Buffer{short, values}, nil, array.UnknownNullCount, 0)
+	a := array.NewInt64Data(d)
+	d.Release()
+	s := schemaOf(arrow.PrimitiveTypes.Int64)
+	b := array.NewRecordBatch(s, []arrow.Array{a}, 100)
+	a.Release()
+	defer b.Release()
+	_, err := New(s).Write(b, memory.NewGoAllocator())
+	require.Error(t, err)
+}

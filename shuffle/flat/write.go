@@ -175,19 +175,21 @@ func (w *writer) child(n *node, d arrow.ArrayData, i, from, length int) {
 
 // validity adds the number of nulls and, if there are any, the bitmap.
 func (w *writer) validity(d arrow.ArrayData, from, length int) {
-	nulls := 0
+	nulls, bitmap := 0, []byte(nil)
 	bs := d.Buffers()
 	if d.NullN() != 0 && length > 0 && len(bs) > 0 && bs[0] != nil && bs[0].Len() > 0 {
 		nulls = d.NullN()
+		bitmap = w.bytes(d, 0, (from+length+7)/8)
+		if w.err != nil {
+			return
+		}
 		if nulls < 0 || from != d.Offset() || length != d.Len() {
-			nulls = length - bitutil.CountSetBits(w.bytes(d, 0, (from+length+7)/8), from, length)
+			nulls = length - bitutil.CountSetBits(bitmap, from, length)
 		}
 	}
 	w.word(nulls)
 	if nulls > 0 {
-		if b := w.bytes(d, 0, (from+length+7)/8); w.err == nil {
-			w.bits(b, from, length)
-		}
+		w.bits(bitmap, from, length)
 	}
 }
 
