@@ -265,6 +265,12 @@ func TestWorkerKilled(t *testing.T) {
 		t.Logf("%s: the query started again after %v", mode, time.Since(begin))
 		require.Equal(t, actors.NodeDead, c.infos(t)[victim.id].State)
 		require.Less(t, time.Since(begin), slack)
+		eventually(t, func() string { // it is there until it has handed over what it keeps
+			if j := c.jobNamed(t, first); j.Ended.IsZero() {
+				return fmt.Sprintf("%s is %s", j.ID, j.State)
+			}
+			return ""
+		})
 		ended := c.jobNamed(t, first)
 		require.Equal(t, actors.JobFailed, ended.State)
 		require.Contains(t, ended.Error, string(victim.id))
