@@ -41,8 +41,9 @@
 // A writer of these modes may ask that its output be kept beyond its reading (kept.go): until the job ends, or its node's
 // store is short of memory and it was read. Adopt hands what is whole over to another job, and Serve hands it out there
 // (adopt.go), to readers that may be elsewhere. Each reader has a hold of its own on an object, the job another one. Such a
-// writer goes on when a reader fails or its node dies, to store its output for the readers of the next job. What no task of
-// that one reads (Spare) is the first to go when memory is short.
+// writer goes on when a reader fails or its node dies, to store its output for the readers of the next job, unless rows are
+// left out of it, for another reader had enough. What no task of that one reads (Spare) is the first to go when memory is
+// short.
 //
 // # Invariants
 //
