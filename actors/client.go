@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -49,7 +50,7 @@ func staysHere(address string, t *trust.Trust) error {
 // the node there is of another version (ErrVersion) or is not the head
 // (ErrNotHead). The caller closes the connection.
 func Dial(ctx context.Context, address, token string) (*grpc.ClientConn, error) {
-	t, err := trust.Of(token)
+	t, err := trust.Of(strings.TrimSpace(token))
 	if err != nil {
 		return nil, fmt.Errorf("actors: %w", err)
 	}

@@ -76,6 +76,7 @@ type Config struct {
 
 // Validate fills in the defaults and says what is wrong.
 func (c *Config) Validate() error {
+	c.Token = strings.TrimSpace(c.Token) // it may come from a file
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}

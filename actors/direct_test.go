@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -246,6 +247,7 @@ func TestDirectCalls(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			eventually(t, func() bool { return len(c.head.Tasks(ctx, 10)) == 0 })
 			require.Zero(t, c.head.Actors(ctx, 10)[0].Calls)
+			runtime.KeepAlive(h) // an actor without a handle ends
 		})
 	}
 }

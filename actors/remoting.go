@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ func startRemoting(n *Node) (t *remoting, err error) {
 	host, _, err := net.SplitHostPort(n.address)
 	if err != nil {
 		return nil, fmt.Errorf("actors: address %q: %w", n.address, err)
+	}
+	if strings.Contains(host, ":") { // it puts the port behind that
+		host = "[" + host + "]"
 	}
 	gate := &gate{log: n.log, target: controlName(n.id)}
 	cfg := remote.Configure(host, 0,

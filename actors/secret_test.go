@@ -262,7 +262,7 @@ func TestHeadMakesToken(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Dial(testContext(t), net.JoinHostPort("127.0.0.1", port), "")
 	require.ErrorIs(t, err, ErrToken)
-	conn, err := Dial(testContext(t), n.Address(), token)
+	conn, err := Dial(testContext(t), n.Address(), " "+token+"\r\n")
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	require.NoError(t, n.Close())

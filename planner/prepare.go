@@ -166,7 +166,7 @@ func checkSelect(ctx context.Context, conn *kernel.Conn, sql string) ([]kernel.C
 		}
 		return nil, errors.New("planner: only SELECT can be run")
 	case s.Kind != "SELECT":
-		return nil, fmt.Errorf("planner: a %s statement given; only SELECT can be run", s.Kind)
+		return nil, fmt.Errorf("planner: only SELECT can be run, and this is %s", s.Kind)
 	default:
 		return s.Columns, nil
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"manta/actors"
 	"manta/planner/kernel"
@@ -123,7 +125,7 @@ func (r *run) try(ctx context.Context) (next *attempt, err error) {
 	defer func() {
 		if stopped := r.job.Stopped(); failed != nil && stopped != nil {
 			failed = stopped // while it was found out what is left, perhaps
-		} else if failed != nil && ctx.Err() != nil && severity(failed) != ofItsOwn {
+		} else if failed != nil && ctx.Err() != nil && (severity(failed) != ofItsOwn || status.Code(failed) == codes.Canceled) {
 			failed = clientLeft{} // whatever else the attempt had lost
 		}
 		r.job.Finish(failed)

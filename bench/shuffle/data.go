@@ -33,8 +33,12 @@ type input struct {
 	sums    []int64
 }
 
-// inputBytes is about the size of an input: more than a core's caches.
-const inputBytes = 16 << 20
+// The size of an input: about inputBytes, which is more than a core's caches, in inputBatches at most, since small ones take many times
+// their values.
+const (
+	inputBytes   = 16 << 20
+	inputBatches = 16 << 10
+)
 
 // makeInput makes batches with a partition number in an extra last column.
 func makeInput(s shape, seed uint64) *input {
@@ -48,7 +52,7 @@ func makeInput(s shape, seed uint64) *input {
 	fields := append(s.schema().Fields(), arrow.Field{Name: "partition", Type: arrow.PrimitiveTypes.Uint32})
 	schema := arrow.NewSchema(fields, nil)
 	in := &input{}
-	for range max(1, inputBytes/(s.width()*int64(s.Rows))) {
+	for range max(1, min(inputBatches, inputBytes/(s.width()*int64(s.Rows)))) {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 		for c := range s.Columns {
 			values := make([]int64, s.Rows)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,8 +53,8 @@ func cell(column arrow.Array, i int, null string) string {
 }
 
 // appendJSON appends one value as JSON. Numbers keep all their digits, and what
-// JSON has no number for is text. Fields of a struct keep their order; the keys
-// of a map become names; a union is the value it holds.
+// JSON has no number for is text. Fields of a struct keep their order, those of row() without names are
+// a list; the keys of a map become names; a union is the value it holds.
 func appendJSON(b []byte, column arrow.Array, i int) []byte {
 	if column.IsNull(i) {
 		return append(b, "null"...)
@@ -66,6 +67,16 @@ func appendJSON(b []byte, column arrow.Array, i int) []byte {
 	case *array.Float32:
 		return appendFloat(b, float64(c.Value(i)), 32)
 	case *array.Struct:
+		if unnamed(c.DataType().(*arrow.StructType)) {
+			b = append(b, '[')
+			for f := range c.NumField() {
+				if f > 0 {
+					b = append(b, ',')
+				}
+				b = appendJSON(b, c.Field(f), i)
+			}
+			return append(b, ']')
+		}
 		b = append(b, '{')
 		for f := range c.NumField() {
 			b = appendName(b, f, c.DataType().(*arrow.StructType).Field(f).Name)
@@ -100,6 +111,11 @@ func appendJSON(b []byte, column arrow.Array, i int) []byte {
 		return append(b, text...)
 	}
 	return appendString(b, text)
+}
+
+// unnamed reports a struct whose fields have no names.
+func unnamed(t *arrow.StructType) bool {
+	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return f.Name != "" })
 }
 
 // appendName appends the name of an object's field.
