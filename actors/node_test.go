@@ -223,22 +223,3 @@ func TestSilentConnection(t *testing.T) {
 	require.NoError(t, n.Close())
 	require.Less(t, time.Since(start), 30*time.Second) // it was two minutes
 }
-
-// A node whose address is one of IPv6 is reached at both of its ports.
-func TestIPv6(t *testing.T) {
-	if lis, err := net.Listen("tcp", "[::1]:0"); err != nil {
-		t.Skip("there is no ::1")
-	} else {
-		_ = lis.Close()
-	}
-	c := newCluster(t, 1, map[string]TaskFunc{"yes": func(*TaskContext, []byte) ([]byte, error) { return []byte("yes"), nil }},
-		func(c *Config) { c.Listen = "[::1]:0"; c.InProcess = nil })
-	job := c.job()
-	task, err := job.Submit(TaskSpec{Func: "yes", Node: c.nodes[1].ID()})
-	require.NoError(t, err)
-	result, err := task.Wait(testContext(t))
-	require.NoError(t, err)
-	require.Equal(t, "yes", string(result))
-	job.Finish(nil)
-	c.quiet()
-}

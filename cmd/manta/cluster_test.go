@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -415,4 +416,20 @@ func TestReaderLeaves(t *testing.T) {
 	require.Equal(t, exitFailure, p.wait(t))
 	require.Empty(t, p.stderr())
 	requireEmptyDir(t, temp)
+}
+
+// Nodes whose addresses are of IPv6 reach each other at both of their ports.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	if lis, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("there is no ::1")
+	} else {
+		_ = lis.Close()
+	}
+	head := startNode(t, "head", "--listen", "[::1]:0", "--no-tasks")
+	worker := startNode(t, "worker", "--listen", "[::1]:0", "--head", head.address)
+	answer := start(t, t.TempDir(), "sql", "--head", head.address, "-o", "csv", "SELECT 40 + 2 AS answer").succeeds(t)
+	require.Equal(t, "answer\n42\n", answer)
+	worker.stop(t)
+	head.stop(t)
 }
