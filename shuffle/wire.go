@@ -162,7 +162,8 @@ func cutOff(err error) error {
 	return err
 }
 
-// send writes frames with one call to the system, as far as that takes them. Their blocks stay the caller's.
+// send writes frames with one call to the system, as far as that takes them, or through out where there is TLS. Their blocks stay the
+// caller's.
 func (w *wire) send(frames ...outgoing) error {
 	w.heads = w.heads[:0]
 	if need := len(frames) * headerBytes; cap(w.heads) < need {
